@@ -1,0 +1,87 @@
+"""The border: checks of what callers pass, and the sentences they get when it is wrong."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def as_float_tensor(name: str, value: Tensor | float | Sequence[float]) -> Tensor:
+    """``value`` as a finite floating tensor; integers become the default float type."""
+    x = torch.as_tensor(value)
+    if x.is_complex():
+        raise TypeError(f"{name} must be real, got {x.dtype}; pass its real part")
+    if not x.is_floating_point():
+        x = x.to(torch.get_default_dtype())
+    if not bool(torch.isfinite(x).all()):
+        bad = x[~torch.isfinite(x)].flatten()[0].item()
+        raise ValueError(f"{name} must be finite, got {bad}; remove or impute NaN and infinity first")
+    return x
+
+
+def within(name: str, x: Tensor, low: float, high: float, *, remedy: str, closed: bool = True) -> Tensor:
+    """``x`` where every element lies in [low, high], or in (low, high) if not ``closed``."""
+    fine = (x >= low) & (x <= high) if closed else (x > low) & (x < high)
+    if not bool(fine.all()):
+        bad = x[~fine].flatten()[0].item()
+        interval = f"[{low:g}, {high:g}]" if closed else f"({low:g}, {high:g})"
+        raise ValueError(f"{name} must lie in {interval}, got {bad:g}; {remedy}")
+    return x
+
+
+def same_shape(**arrays: Tensor) -> list[Tensor]:
+    """The arrays broadcast to one shape and one floating type."""
+    try:
+        shape = np.broadcast_shapes(*(tuple(x.shape) for x in arrays.values()))
+    except ValueError:
+        found = ", ".join(f"{name} {tuple(x.shape)}" for name, x in arrays.items())
+        raise ValueError(
+            f"{' and '.join(arrays)} must broadcast to one shape, got {found}; "
+            "give them the same shape or make one a scalar"
+        ) from None
+    # A scalar follows the array it is paired with, so that 0.5 does not widen or narrow weights.
+    dtype = max(arrays.values(), key=lambda x: (x.ndim, x.element_size())).dtype
+    return [x.to(dtype).expand(shape) for x in arrays.values()]
+
+
+def units(name: str, x: Tensor, n: int, *, dtype: torch.dtype) -> Tensor:
+    """``x`` as unit values (..., n) in [0, 1]."""
+    if not isinstance(x, Tensor):
+        raise TypeError(
+            f"{name} must be a torch.Tensor, got {type(x).__name__}; wrap it with torch.as_tensor"
+        )
+    if x.ndim == 0 or x.shape[-1] != n:
+        raise ValueError(
+            f"{name} must have shape (..., {n}), got {tuple(x.shape)}; "
+            f"the last axis counts the {n} units of the ensemble"
+        )
+    if x.dtype != dtype:
+        x = x.to(dtype)
+    if x.numel():
+        low, high = x.aminmax()
+        # Written so that NaN, which compares false with everything, fails too.
+        if not (low >= 0 and high <= 1):
+            got = "NaN" if bool(low.isnan()) else f"values from {low.item():g} to {high.item():g}"
+            raise ValueError(
+                f"{name} must lie in [0, 1], got {got}; "
+                "scale each feature to [0, 1] and remove or impute missing values"
+            )
+    return x
+
+
+def count(name: str, value: int, *, least: int = 1) -> int:
+    """``value`` as a whole number of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be a whole number, got {value!r}; pass an int >= {least}")
+    if value < least:
+        raise ValueError(f"{name} must be >= {least}, got {value}; pass an int >= {least}")
+    return value
+
+
+def option(name: str, value: str, allowed: Sequence[str]) -> str:
+    """``value`` where it is one of the ``allowed`` words."""
+    if value not in allowed:
+        words = ", ".join(repr(word) for word in allowed)
+        raise ValueError(f"{name} must be one of {words}, got {value!r}; pick one of these")
+    return value

@@ -1,0 +1,1 @@
+"""The paper's experiments: configuration in, rows of results out."""

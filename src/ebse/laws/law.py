@@ -1,0 +1,212 @@
+"""The interface of a law of weights: its cumulant generating function and what follows from it.
+
+Section 2.2 and appendix A, for any factorised law. A law knows the tilt t, never v or h.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ebse import noise
+
+Alpha = dict[str, Tensor]
+Support = Literal["real line", "atoms", "other"]
+
+
+class Law(ABC):
+    """Law P(θ; α) of an array of independent parameters, K(t) = log E[exp(tθ)] for each of them.
+
+    Everything an ensemble needs follows from K, elementwise:
+
+    - the interaction with θ integrated out: ∫ P(θ; α) exp(tθ) dθ = exp K(t), K(0) = 0;
+    - the posterior of a parameter that carried the tilt t: P(θ; α) exp(tθ − K(t))  (A2 to A5);
+    - its mean K′(t) and variance K″(t);
+    - the expected score E[∂φ/∂α | t] = −∂K(t; α)/∂α  (Eq. 6, B2, B6).
+
+    A new law is a constructor whose arguments are α, and ``log_mgf``, ``draw``, ``project_`` and
+    ``start``. No gradient is written by hand: autograd of ``log_mgf`` is exact. Ensembles with an
+    energy that is not linear in θ also ask for ``potential``, ``path`` and ``nodes``.
+    """
+
+    names: ClassVar[tuple[str, ...]]
+    """Names of α, which are the constructor's arguments, means first."""
+    noise_names: ClassVar[tuple[str, ...]] = ()
+    """Those of α that say how random θ is; the others say where it is."""
+    support: ClassVar[Support] = "other"
+    """Where θ lives: a density on the real line, finitely many atoms, or something else."""
+
+    @property
+    def alpha(self) -> Alpha:
+        """α by name."""
+        return {name: getattr(self, name) for name in self.names}
+
+    @property
+    def _first(self) -> Tensor:
+        value: Tensor = getattr(self, self.names[0])
+        return value
+
+    @property
+    def shape(self) -> torch.Size:
+        """Shape of the array θ."""
+        return self._first.shape
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Floating type of α and of θ."""
+        return self._first.dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Device of α and of θ."""
+        return self._first.device
+
+    @abstractmethod
+    def log_mgf(self, t: Tensor | float) -> Tensor:
+        """K(t) = log E[exp(tθ)], elementwise; t broadcasts against the law's shape."""
+
+    @abstractmethod
+    def draw(self, t: Tensor, u: Tensor) -> Tensor:
+        """θ(u; t): noise u, uniform in (0, 1), carried to the law tilted by t, in their shape."""
+
+    @staticmethod
+    @abstractmethod
+    def project_(alpha: Alpha) -> None:
+        """Move α, in place, to the nearest values that training may hold."""
+
+    @classmethod
+    @abstractmethod
+    def start(cls, shape: tuple[int, ...], *, generator: torch.Generator) -> Self:
+        """A law from which training can start: small random means and a moderate noise."""
+
+    def mean(self, t: Tensor | float = 0.0) -> Tensor:
+        """E[θ | t] = K′(t)."""
+        return self._derivatives(t)[0]
+
+    def variance(self, t: Tensor | float = 0.0) -> Tensor:
+        """Var[θ | t] = K″(t)."""
+        return self._derivatives(t)[1]
+
+    def sample(self, t: Tensor | float = 0.0, *, generator: torch.Generator) -> Tensor:
+        """Sample θ ~ P(θ; α) exp(tθ − K(t)) in the shape of t; t = 0 is the law itself."""
+        t = self.full_tilt(t)
+        return self.draw(t, noise.uniform(noise.draw_key(generator), tuple(t.shape), device=t.device))
+
+    def effective(self) -> Tensor:
+        """K(1): the one number that binary units see of the law."""
+        return self.log_mgf(1.0)
+
+    def potential(self, theta: Tensor) -> Tensor:
+        """φ(θ; α) = −log P(θ; α), elementwise: a density, or the mass of an atom (Eq. 2)."""
+        raise TypeError(
+            f"{type(self).__name__} has no potential φ; define potential(theta) to use this law "
+            "with an energy that is not linear in θ"
+        )
+
+    def path(self, theta: Tensor) -> Tensor:
+        """θ in value, with ∂θ/∂α for those of α that move the support (atoms, bounds)."""
+        return theta
+
+    def nodes(self, n_nodes: int) -> tuple[Tensor, Tensor]:
+        """Values (G, *shape) and log weights with Σ_g w_g f(θ_g) ≈ E[f(θ)], exact for atoms."""
+        raise TypeError(
+            f"{type(self).__name__} has no quadrature; define nodes(n_nodes) to sum over θ exactly"
+        )
+
+    def shifted(self, delta: Tensor) -> Self:
+        """The law of θ + delta, whose K(1) is larger by delta."""
+        raise TypeError(
+            f"{type(self).__name__} has no law of θ + delta in its family; "
+            "use point, Gaussian, Laplace or uniform biases with centred gradients"
+        )
+
+    def with_noise(
+        self, noise: float | None = None, /, *, p: float | None = None, sigma: float | None = None
+    ) -> Law:
+        """A Bernoulli law (``p``) or Gaussian law (``sigma``) with the same effective parameters.
+
+        Binary units see a law only through K(1), so P(v, h) does not change: the noise is a gauge.
+        A Bernoulli or Gaussian law takes its own kind of noise without the keyword. Where K(1) < 0
+        the presence of that element is raised just enough to reach it.
+
+        >>> from ebse.laws import Point
+        >>> law = Point(torch.tensor([-3.0, 0.5])).with_noise(p=0.1)
+        >>> law
+        Bernoulli(shape=(2,), theta_bar=-1.62, p=0.528)
+        >>> law.effective()
+        tensor([-3.0000,  0.5000])
+        """
+        # The gauge builds two particular laws, which import this module.
+        from ebse.laws.gauge import regauged
+
+        return regauged(self, noise, p=p, sigma=sigma)
+
+    def summary(self) -> dict[str, float]:
+        """Mean of each of α that is noise, by name."""
+        return {f"mean_{name}": float(self.alpha[name].mean()) for name in self.noise_names}
+
+    def with_alpha(self, alpha: Alpha) -> Self:
+        """The law of the same family with other α, taken as they are and unchecked."""
+        law = copy.copy(self)
+        for name, value in alpha.items():
+            setattr(law, name, value)
+        return law
+
+    def rows(self, part: slice) -> Self:
+        """The law of the rows ``part`` of θ."""
+        return self.with_alpha({name: value[part] for name, value in self.alpha.items()})
+
+    def tilt(self, t: Tensor | float) -> Tensor:
+        """The tilt t as a tensor of the law's type that broadcasts against its shape."""
+        first, shape = self._first, self.shape
+        if not isinstance(t, Tensor) or t.dtype != first.dtype:
+            t = torch.as_tensor(t, dtype=first.dtype, device=first.device)
+        if t.shape[-len(shape) :] != shape and any(
+            m != n and m != 1 and n != 1 for m, n in zip(t.shape[::-1], shape[::-1], strict=False)
+        ):
+            raise ValueError(
+                f"t must broadcast against the law's shape {tuple(shape)}, got {tuple(t.shape)}; "
+                "its last axes must match the law's"
+            )
+        return t
+
+    def full_tilt(self, t: Tensor | float) -> Tensor:
+        """The tilt t expanded to (..., *shape)."""
+        t = self.tilt(t)
+        if t.shape[t.ndim - len(self.shape) :] == self.shape:
+            return t
+        return t.expand(np.broadcast_shapes(tuple(t.shape), tuple(self.shape)))
+
+    def _derivatives(self, t: Tensor | float) -> tuple[Tensor, Tensor]:
+        """K′(t) and K″(t) by autograd, differentiable again where gradients are recorded."""
+        t = self.full_tilt(t).clone()
+        recorded = [t, *self.alpha.values()]
+        again = torch.is_grad_enabled() and any(x.requires_grad for x in recorded)
+        with torch.enable_grad():
+            t = t if t.requires_grad else t.requires_grad_()
+            first = self._slope(self.log_mgf(t), t)
+            second = self._slope(first, t)
+        return (first, second) if again else (first.detach(), second.detach())
+
+    @staticmethod
+    def _slope(y: Tensor, t: Tensor) -> Tensor:
+        if not y.requires_grad:
+            return torch.zeros_like(t)
+        (slope,) = torch.autograd.grad(y.sum(), t, create_graph=True, allow_unused=True)
+        return torch.zeros_like(t) if slope is None else slope
+
+    def __repr__(self) -> str:
+        alpha = ", ".join(f"{name}={value.mean().item():.3g}" for name, value in self.alpha.items())
+        return f"{type(self).__name__}(shape={tuple(self.shape)}, {alpha})"
+
+
+def small_normal(shape: tuple[int, ...], *, generator: torch.Generator) -> Tensor:
+    """Means to start from, N(0, 0.01²), as Hinton's practical guide (2010) has them."""
+    u = noise.uniform(noise.draw_key(generator), shape, device=generator.device)
+    means: Tensor = 0.01 * torch.special.ndtri(u)
+    return means.to(torch.get_default_dtype())

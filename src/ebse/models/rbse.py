@@ -1,0 +1,197 @@
+"""Restricted Boltzmann stochastic ensembles: section 2.2 of the paper and its appendix A."""
+
+from typing import Literal, NamedTuple, Self, final
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from ebse import noise
+from ebse.arguments import option, units
+from ebse.laws import Law
+
+Visible = Literal["binary", "real"]
+
+
+class Theta(NamedTuple):
+    """θ = (W, b, c): the parameters of one model, or of a batch of them."""
+
+    W: Tensor
+    b: Tensor
+    c: Tensor
+
+
+@final
+class RestrictedBoltzmannEnsemble:
+    """P(v, h, θ; α) = P(θ; α) exp(vᵀ W h + bᵀ v + cᵀ h) / ζ(α), with θ = (W, b, c) of factorised law.
+
+    Each of W (D, K), b (D,) and c (K,) has a law of its own, in any mix. Summed over θ, the log weight
+    of (v, h) is Σ_ij K_ij(v_i h_j) + Σ_i K_i(v_i) + Σ_j K_j(h_j).
+
+    Parameters
+    ----------
+    W, b, c
+        Laws of the connections, the visible biases and the hidden biases.
+    visible
+        "binary": v_i in {0, 1}, and values strictly between are probabilities of binary units, so
+        that the ensemble acts as the RBM of its effective parameters. "real": v_i in [0, 1] is a value; the
+        tilt of W_ij is v_i h_j itself on the way up, and P(v_i = 1 | h) is the value on the way
+        down. No normalised density over real v is claimed.
+
+    Notes
+    -----
+    Hidden units are binary in both readings; h_j strictly between 0 and 1 is a probability, over which log
+    weights and inputs are averaged. Methods whose ``theta`` is None integrate θ out.
+
+    >>> from ebse.laws import Bernoulli, Point
+    >>> g = torch.Generator().manual_seed(0)
+    >>> W, b, c = Bernoulli.start((6, 4), generator=g), Point(torch.zeros(6)), Point(torch.zeros(4))
+    >>> ensemble = RestrictedBoltzmannEnsemble(W=W, b=b, c=c)
+    >>> v = torch.ones(3, 6)
+    >>> theta = ensemble.sample_theta_given_vh(v, torch.ones(3, 4), generator=g)
+    >>> ensemble.mean_h_given_v(v, theta).shape
+    torch.Size([3, 4])
+    """
+
+    def __init__(self, W: Law, b: Law, c: Law, *, visible: Visible = "binary") -> None:
+        for name, law, ndim in (("W", W, 2), ("b", b, 1), ("c", c, 1)):
+            if not isinstance(law, Law):
+                raise TypeError(
+                    f"{name} must be a law, got {type(law).__name__}; wrap an array: Point(array)"
+                )
+            if len(law.shape) != ndim:
+                raise ValueError(
+                    f"{name} must have {ndim} axes, got shape {tuple(law.shape)}; "
+                    "W is (D, K), b is (D,), c is (K,)"
+                )
+        if W.shape != (*b.shape, *c.shape):
+            raise ValueError(
+                f"W must have shape (D, K) = ({b.shape[0]}, {c.shape[0]}) to fit b and c, "
+                f"got {tuple(W.shape)}; transpose W or change the biases"
+            )
+        if not W.dtype == b.dtype == c.dtype:
+            raise ValueError(
+                f"W, b and c must share one floating type, got {W.dtype}, {b.dtype}, {c.dtype}; "
+                "convert their arrays first"
+            )
+        option("visible", visible, ("binary", "real"))
+        self.W, self.b, self.c = W, b, c
+        self.visible: Visible = visible
+        self.D, self.K = W.shape
+
+    @property
+    def laws(self) -> dict[str, Law]:
+        """The three laws by letter."""
+        return {"W": self.W, "b": self.b, "c": self.c}
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Floating type of the parameters."""
+        return self.W.dtype
+
+    def with_laws(self, **laws: Law) -> Self:
+        """The ensemble with some of its laws exchanged."""
+        return type(self)(**{**self.laws, **laws}, visible=self.visible)
+
+    def with_noise(
+        self, noise: float | None = None, /, *, p: float | None = None, sigma: float | None = None
+    ) -> Self:
+        """The ensemble with the same P(v, h) of binary units whose W has another noise.
+
+        See :meth:`ebse.laws.Law.with_noise`, which does the same to any one law.
+        """
+        return self.with_laws(W=self.W.with_noise(noise, p=p, sigma=sigma))
+
+    def effective(self) -> Theta:
+        """(K_W(1), K_b(1), K_c(1)): the RBM that the ensemble of binary units collapses to."""
+        return Theta(self.W.effective(), self.b.effective(), self.c.effective())
+
+    def average(self) -> Theta:
+        """E[θ], the average model of the ensemble."""
+        return Theta(self.W.mean(), self.b.mean(), self.c.mean())
+
+    def energy(self, v: Tensor, h: Tensor, theta: Theta) -> Tensor:
+        """E(v, h, θ) = −(vᵀ W h + bᵀ v + cᵀ h)  (Eq. 7)."""
+        v, h = self._v(v), self._h(h)
+        up = torch.einsum("...i,...ij->...j", v, theta.W)  # (..., D), (..., D, K) -> (..., K)
+        return -((up + theta.c) * h).sum(-1) - (theta.b * v).sum(-1)
+
+    def log_weight(self, v: Tensor, h: Tensor) -> Tensor:
+        """log ∫ P(θ; α) exp(−E(v, h, θ)) dθ = Σ K_ij(v_i h_j) + Σ K_i(v_i) + Σ K_j(h_j)."""
+        v, h = self._v(v), self._h(h)
+        return (self._hidden_input(v) * h).sum(-1) + self._visible_bias(v)
+
+    def free_energy(self, v: Tensor, theta: Theta | None = None) -> Tensor:
+        """F(v) = −log Σ_h ∫ P(θ; α) exp(−E(v, h, θ)) dθ, or −log Σ_h exp(−E(v, h, θ))."""
+        v = self._v(v)
+        bias = self._visible_bias(v) if theta is None else (theta.b * v).sum(-1)
+        return -bias - softplus(self._hidden_input(v, theta)).sum(-1)
+
+    def mean_h_given_v(self, v: Tensor, theta: Theta | None = None) -> Tensor:
+        """P(h_j = 1 | v) = sigmoid(Σ_i K_ij(v_i) + K_j(1)), or sigmoid(Σ_i v_i W_ij + c_j) given θ."""
+        return torch.sigmoid(self._hidden_input(self._v(v), theta))
+
+    def mean_v_given_h(self, h: Tensor, theta: Theta | None = None) -> Tensor:
+        """P(v_i = 1 | h) = sigmoid(Σ_j h_j K_ij(1) + K_i(1)), or sigmoid(Σ_j W_ij h_j + b_i) given θ."""
+        h = self._h(h)
+        W, b, _ = self.effective() if theta is None else theta
+        return torch.sigmoid(torch.einsum("...j,...ij->...i", h, W) + b)
+
+    def mean_theta_given_vh(self, v: Tensor, h: Tensor) -> Theta:
+        """E[θ | v, h] = (K′_ij(v_i h_j), K′_i(v_i), K′_j(h_j))."""
+        W, b, c = self._tilts(v, h)
+        return Theta(self.W.mean(W), self.b.mean(b), self.c.mean(c))
+
+    def sample_h_given_v(
+        self, v: Tensor, theta: Theta | None = None, *, generator: torch.Generator
+    ) -> Tensor:
+        """Sample h ~ P(h | v), or h ~ P(h | v, θ)."""
+        return noise.bernoulli(self.mean_h_given_v(v, theta), noise.draw_key(generator))
+
+    def sample_v_given_h(
+        self, h: Tensor, theta: Theta | None = None, *, generator: torch.Generator
+    ) -> Tensor:
+        """Sample v ~ P(v | h), or v ~ P(v | h, θ); with real visibles the value is the mean itself."""
+        mean, key = self.mean_v_given_h(h, theta), noise.draw_key(generator)
+        return mean if self.visible == "real" else noise.bernoulli(mean, key)
+
+    def sample_theta_given_vh(self, v: Tensor, h: Tensor, *, generator: torch.Generator) -> Theta:
+        """Sample θ ~ P(θ | v, h), each parameter from its law tilted by v_i h_j, v_i, h_j  (A3).
+
+        This holds a (..., D, K) array; chains use :mod:`ebse.sampling.explicit`, which does not.
+        """
+        W, b, c = self._tilts(v, h)
+        return Theta(
+            self.W.sample(W, generator=generator),
+            self.b.sample(b, generator=generator),
+            self.c.sample(c, generator=generator),
+        )
+
+    def _v(self, v: Tensor) -> Tensor:
+        return units("v", v, self.D, dtype=self.dtype)
+
+    def _h(self, h: Tensor) -> Tensor:
+        return units("h", h, self.K, dtype=self.dtype)
+
+    def _tilts(self, v: Tensor, h: Tensor) -> Theta:
+        """s(v, h) = (v hᵀ, v, h), the tilt of each parameter."""
+        v, h = self._v(v), self._h(h)
+        return Theta(v.unsqueeze(-1) * h.unsqueeze(-2), v, h)
+
+    def _hidden_input(self, v: Tensor, theta: Theta | None = None) -> Tensor:
+        """Σ_i K_ij(v_i) + K_j(1), or Σ_i v_i W_ij + c_j given θ."""
+        if theta is None and self.visible == "real":
+            return self.W.log_mgf(v.unsqueeze(-1)).sum(-2) + self.c.effective()
+        if theta is None:
+            return v @ self.W.effective() + self.c.effective()
+        return torch.einsum("...i,...ij->...j", v, theta.W) + theta.c
+
+    def _visible_bias(self, v: Tensor) -> Tensor:
+        """Σ_i K_i(v_i), which is Σ_i v_i K_i(1) where v_i are (probabilities of) binary units."""
+        if self.visible == "real":
+            return self.b.log_mgf(v).sum(-1)
+        return v @ self.b.effective()
+
+    def __repr__(self) -> str:
+        names = ", ".join(f"{letter}={type(law).__name__}" for letter, law in self.laws.items())
+        return f"RestrictedBoltzmannEnsemble(D={self.D}, K={self.K}, {names}, visible={self.visible!r})"

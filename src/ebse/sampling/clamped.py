@@ -1,0 +1,47 @@
+"""Chains with v held at the data: models and hidden units from P(θ, h | v)."""
+
+import torch
+from torch import Tensor
+
+from ebse import noise
+from ebse.arguments import count, option
+from ebse.models import RestrictedBoltzmannEnsemble
+from ebse.sampling.rows import CHUNK_SIZE, hidden_noise, pass_over_rows
+from ebse.sampling.state import State, Units
+
+
+def clamped_sweeps(
+    ensemble: RestrictedBoltzmannEnsemble,
+    state: State,
+    n_sweeps: int = 1,
+    *,
+    generator: torch.Generator,
+    units: Units = "sampled",
+    chunk_size: int = CHUNK_SIZE,
+) -> State:
+    """Sample θ ~ P(θ | v, h), h ~ P(h | v, θ), n_sweeps times (Algorithm 1, lines 12 to 15).
+
+    Leaves P(h, θ | v) invariant. Each sweep conditions on its own last h, where the paper's
+    listing conditions on the first loop's.
+    """
+    count("n_sweeps", n_sweeps, least=0)
+    count("chunk_size", chunk_size)
+    option("units", units, ("sampled", "mean"))
+    key = noise.draw_key(generator)
+    for sweep in range(n_sweeps):
+        step = noise.subkey(key, sweep)
+        mean = read_model(ensemble, state, state.v, step, chunk_size=chunk_size)
+        state = State(state.v, hidden_noise(mean, step) if units == "sampled" else mean)
+    return state
+
+
+def read_model(
+    ensemble: RestrictedBoltzmannEnsemble,
+    state: State,
+    v: Tensor,
+    key: int,
+    *,
+    chunk_size: int = CHUNK_SIZE,
+) -> Tensor:
+    """P(h | v, θ) with θ ~ P(θ | state): a model drawn at one place and read on the input v."""
+    return pass_over_rows(ensemble, state, key, read=v, chunk_size=chunk_size).h

@@ -1,0 +1,42 @@
+"""The sweep of Algorithm 1 (lines 6 to 10): θ is drawn, then v and h under the same θ."""
+
+import torch
+
+from ebse import noise
+from ebse.arguments import count, option
+from ebse.models import RestrictedBoltzmannEnsemble
+from ebse.sampling.rows import CHUNK_SIZE, hidden_noise, pass_over_rows
+from ebse.sampling.state import State, Units
+
+
+def explicit_sweeps(
+    ensemble: RestrictedBoltzmannEnsemble,
+    state: State,
+    n_sweeps: int = 1,
+    *,
+    generator: torch.Generator,
+    units: Units = "sampled",
+    chunk_size: int = CHUNK_SIZE,
+) -> State:
+    """Sample θ ~ P(θ | v, h), v ~ P(v | h, θ), h ~ P(h | v, θ), n_sweeps times.
+
+    Leaves the joint P(v, h, θ) invariant for any law. At most about ``chunk_size`` connections are
+    held at once; the noise does not depend on it. Algorithm 1 with its k makes k + 1 sweeps.
+
+    >>> from ebse.laws import Bernoulli, Point
+    >>> W, b, c = Bernoulli(torch.ones(3, 2), 0.5), Point(torch.zeros(3)), Point(torch.zeros(2))
+    >>> ensemble = RestrictedBoltzmannEnsemble(W=W, b=b, c=c)
+    >>> state = State(torch.zeros(5, 3), torch.zeros(5, 2))
+    >>> explicit_sweeps(ensemble, state, 2, generator=torch.Generator().manual_seed(0)).h.shape
+    torch.Size([5, 2])
+    """
+    count("n_sweeps", n_sweeps, least=0)
+    count("chunk_size", chunk_size)
+    option("units", units, ("sampled", "mean"))
+    key = noise.draw_key(generator)
+    for sweep in range(n_sweeps):
+        step = noise.subkey(key, sweep)
+        state = pass_over_rows(ensemble, state, step, units=units, chunk_size=chunk_size)
+        if units == "sampled":
+            state = State(state.v, hidden_noise(state.h, step))
+    return state

@@ -1,0 +1,83 @@
+"""The gradient of the log-likelihood, ⟨∂K/∂α⟩_data − ⟨∂K/∂α⟩_model (Eq. 6 with B2 and B6).
+
+For every law it is autograd of the log weight, so that no derivative is written by hand.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ebse.models import EnergyEnsemble, LinearEnsemble, RestrictedBoltzmannEnsemble
+from ebse.models.leaves import Gradient, gradient_of, leaves_of, rebuilt
+from ebse.sampling import ModelState, State, general_sweeps, start_chains
+from ebse.training.phases import Phases
+
+
+class Offsets(NamedTuple):
+    """μ (D,) and λ (K,), around which the centred gradient measures v and h."""
+
+    mu: Tensor
+    lam: Tensor
+
+
+def gradient(
+    ensemble: RestrictedBoltzmannEnsemble | LinearEnsemble,
+    phases: Phases,
+    offsets: Offsets | None = None,
+) -> Gradient:
+    """⟨∂ log_weight(v, h)/∂α⟩_data − ⟨same⟩_model, for each of α.
+
+    With ``offsets`` (binary units), the gradient at fixed b + W λ and c + μᵀ W, the biases of the centred
+    machine: that of W is taken around μ and λ, those of b and c are as they were.
+    """
+    alpha = leaves_of(ensemble)
+    ensemble = rebuilt(ensemble, alpha)
+    both = State(*(torch.cat(pair) for pair in zip(*phases, strict=True)))
+    log_weight = ensemble.log_weight(*both) if offsets is None else _centred(ensemble, both, offsets)
+    n = len(phases.data.v)
+    return gradient_of(log_weight[:n].mean() - log_weight[n:].mean(), alpha)
+
+
+def _centred(
+    ensemble: RestrictedBoltzmannEnsemble | LinearEnsemble, state: State, offsets: Offsets
+) -> Tensor:
+    """(v − μ)ᵀ W (h − λ) + bᵀ v + cᵀ h of the effective parameters, for each row."""
+    if not isinstance(ensemble, RestrictedBoltzmannEnsemble) or ensemble.visible != "binary":
+        raise ValueError(
+            "centred gradients need an ensemble of binary units, got one without effective parameters; "
+            "use visible='binary' or centred=False"
+        )
+    W, b, c = ensemble.effective()
+    v, h = state
+    pairs = (((v - offsets.mu) @ W) * (h - offsets.lam)).sum(-1)
+    return pairs + v @ b + h @ c
+
+
+def monte_carlo_gradient(
+    ensemble: EnergyEnsemble,
+    v: Tensor,
+    *,
+    n_samples: int,
+    n_sweeps: int,
+    generator: torch.Generator,
+) -> Gradient:
+    """E[∂φ/∂α]_{P(θ)} − E[∂φ/∂α]_{P(θ|v)} over M = n_samples chains a row (Eq. 10).
+
+    Each expectation is over chains of ``n_sweeps`` sweeps. α that move the support (locations of
+    atoms, bounds) have no score; for them the law's path carries θ along: E[−∂E/∂θ · ∂θ/∂α].
+    """
+    rows = v.repeat_interleave(n_samples, 0)
+    start = start_chains(ensemble, rows, generator=generator)
+    data = general_sweeps(ensemble, start, n_sweeps, generator=generator, clamp_v=True)
+    model = general_sweeps(ensemble, start, n_sweeps, generator=generator)
+    alpha = leaves_of(ensemble)
+    ensemble = rebuilt(ensemble, alpha)
+    return gradient_of(_log_weight(ensemble, data) - _log_weight(ensemble, model), alpha)
+
+
+def _log_weight(ensemble: EnergyEnsemble, state: ModelState) -> Tensor:
+    """⟨−φ(θ; α) − E(v, h, θ(α))⟩, whose derivative in α is score plus path."""
+    moved = {name: law.path(state.theta[name]) for name, law in ensemble.laws.items()}
+    score = -ensemble.potential(state.theta)
+    return (score - ensemble.energy(state.v, state.h, moved)).mean()

@@ -1,0 +1,81 @@
+"""What is watched while training: one row of numbers an epoch."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid, softplus
+
+from ebse.models import RestrictedBoltzmannEnsemble, exact
+
+Row = dict[str, float]
+Monitor = Callable[[RestrictedBoltzmannEnsemble, Tensor, Tensor | None], Row]
+"""Maps the ensemble, training rows and held-out rows (or None) to named numbers."""
+
+SMALL = 12
+"""Exact likelihoods are watched where the smaller side has at most this many units."""
+WORK = 2**24
+"""Hidden inputs that a pseudo-likelihood may compute; rows are thinned to stay below it."""
+
+
+def reconstruction_error(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, held_out: Tensor | None) -> Row:
+    """Mean squared distance of v to E[v | E[h | v]], per unit."""
+    back = ensemble.mean_v_given_h(ensemble.mean_h_given_v(v))
+    return {"reconstruction_error": float(((v - back) ** 2).mean())}
+
+
+def pseudo_log_likelihood(ensemble: RestrictedBoltzmannEnsemble, v: Tensor) -> Tensor:
+    """Σ_i log P(v_i | v_−i) of each row, exact; a value in (0, 1) is averaged over.
+
+    log odds of v_i are b_i + Σ_j softplus(a_j + (1 − v_i) W_ij) − softplus(a_j − v_i W_ij), a_j the
+    input to hidden unit j.
+    """
+    W, b, c = ensemble.effective()
+    a = v @ W + c
+    total = torch.zeros_like(v[:, 0])
+    for i in range(ensemble.D):
+        x = v[:, i : i + 1]
+        odds = b[i] + (softplus(a + (1 - x) * W[i]) - softplus(a - x * W[i])).sum(-1)
+        total += x[:, 0] * logsigmoid(odds) + (1 - x[:, 0]) * logsigmoid(-odds)
+    return total
+
+
+def pseudo_likelihood(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, held_out: Tensor | None) -> Row:
+    """Mean pseudo-log-likelihood of training rows, thinned evenly where they are many."""
+    if ensemble.visible != "binary":
+        return {}
+    step = -(-len(v) * ensemble.D * ensemble.K // WORK)
+    return {"pseudo_log_likelihood": float(pseudo_log_likelihood(ensemble, v[:: max(step, 1)]).mean())}
+
+
+def free_energy_gap(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, held_out: Tensor | None) -> Row:
+    """⟨F⟩ on held-out rows minus ⟨F⟩ on training rows: grows when the ensemble overfits."""
+    if held_out is None:
+        return {}
+    gap = ensemble.free_energy(held_out).mean() - ensemble.free_energy(v[: len(held_out)]).mean()
+    return {"free_energy_gap": float(gap)}
+
+
+def exact_log_likelihood(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, held_out: Tensor | None) -> Row:
+    """Mean log P(v; α) where one side is small enough to sum."""
+    if ensemble.visible != "binary" or min(ensemble.D, ensemble.K) > SMALL:
+        return {}
+    return {"log_likelihood": float(exact.log_likelihood(ensemble, v).mean())}
+
+
+def noise_summary(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, held_out: Tensor | None) -> Row:
+    """Mean and entropy of p, mean of σ, and the like, for each law that has noise."""
+    return {
+        f"{letter}_{name}": value
+        for letter, law in ensemble.laws.items()
+        for name, value in law.summary().items()
+    }
+
+
+DEFAULT_MONITORS: tuple[Monitor, ...] = (
+    reconstruction_error,
+    pseudo_likelihood,
+    free_energy_gap,
+    exact_log_likelihood,
+    noise_summary,
+)

@@ -1,0 +1,166 @@
+"""The E-step: states under the data and under the model, whose contrast is the gradient (Eq. 6)."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, final
+
+import torch
+from torch import Tensor
+
+from ebse.arguments import count, option
+from ebse.models import RestrictedBoltzmannEnsemble
+from ebse.sampling import State, Units, clamped_sweeps, collapsed_sweeps, explicit_sweeps
+from ebse.sampling.rows import CHUNK_SIZE
+
+Memory = dict[str, Tensor]
+"""What an E-step remembers from batch to batch: chains, or hidden states of training rows."""
+
+
+class Phases(NamedTuple):
+    """States (v, h) of the data phase and of the model phase; h may be probabilities."""
+
+    data: State
+    model: State
+
+
+class EStep(Protocol):
+    """How the two expectations of Eq. 6 are estimated."""
+
+    def start(
+        self, ensemble: RestrictedBoltzmannEnsemble, v: Tensor, n_chains: int, *, generator: torch.Generator
+    ) -> Memory:
+        """The memory before the first batch of the training rows v."""
+
+    def phases(
+        self,
+        ensemble: RestrictedBoltzmannEnsemble,
+        v: Tensor,
+        rows: Tensor,
+        memory: Memory,
+        *,
+        generator: torch.Generator,
+    ) -> tuple[Phases, Memory]:
+        """The two phases of the batch v, which are the given rows of the training set."""
+
+
+@final
+@dataclass(frozen=True)
+class ContrastiveDivergence:
+    """Collapsed contrastive divergence: one block-Gibbs chain with θ integrated out.
+
+    Parameters
+    ----------
+    k
+        Sweeps of the model phase.
+    persistent
+        Chains go on from batch to batch (PCD-k) instead of starting at the data (CD-k).
+    units
+        "sampled": units are sampled, and hidden statistics are means given v, which lowers their variance.
+        "mean": every unit is its mean (mean field).
+    """
+
+    k: int = 1
+    persistent: bool = False
+    units: Units = "sampled"
+
+    def __post_init__(self) -> None:
+        count("k", self.k)
+        option("units", self.units, ("sampled", "mean"))
+
+    def start(
+        self, ensemble: RestrictedBoltzmannEnsemble, v: Tensor, n_chains: int, *, generator: torch.Generator
+    ) -> Memory:
+        """Chains at randomly chosen training rows, if they persist."""
+        if not self.persistent:
+            return {}
+        rows = torch.randint(len(v), (n_chains,), generator=generator, device=generator.device)
+        v = v[rows.to(v.device)]
+        return {"v": v, "h": ensemble.sample_h_given_v(v, generator=generator)}
+
+    def phases(
+        self,
+        ensemble: RestrictedBoltzmannEnsemble,
+        v: Tensor,
+        rows: Tensor,
+        memory: Memory,
+        *,
+        generator: torch.Generator,
+    ) -> tuple[Phases, Memory]:
+        """h | v at the data, and k sweeps of a chain."""
+        data = State(v, ensemble.mean_h_given_v(v))
+        if self.persistent:
+            chain = State(memory["v"], memory["h"])
+        elif self.units == "sampled":
+            chain = State(v, ensemble.sample_h_given_v(v, generator=generator))
+        else:
+            chain = data
+        chain = collapsed_sweeps(ensemble, chain, self.k, generator=generator, units=self.units)
+        memory = {"v": chain.v, "h": chain.h} if self.persistent else {}
+        return Phases(data, State(chain.v, ensemble.mean_h_given_v(chain.v))), memory
+
+
+@final
+@dataclass(frozen=True)
+class Algorithm1:
+    """Algorithm 1 of the paper: chains that draw θ explicitly, k + 1 sweeps in each phase.
+
+    Parameters
+    ----------
+    k
+        The paper's k: both loops run for t = 0 … k.
+    persistent
+        h⁽⁰⁾ of a training row is where its clamped chain ended the last time ("persistent state"),
+        instead of a sample of P(h | v).
+    units
+        "sampled", as printed, or "mean" for mean-field units.
+    chunk_size
+        Connections drawn at once.
+
+    Notes
+    -----
+    The second loop conditions on its own h′, where the listing has the first loop's h⁽ᵗ⁾.
+    """
+
+    k: int = 1
+    persistent: bool = False
+    units: Units = "sampled"
+    chunk_size: int = CHUNK_SIZE
+
+    def __post_init__(self) -> None:
+        count("k", self.k, least=0)
+        count("chunk_size", self.chunk_size)
+        option("units", self.units, ("sampled", "mean"))
+
+    def start(
+        self, ensemble: RestrictedBoltzmannEnsemble, v: Tensor, n_chains: int, *, generator: torch.Generator
+    ) -> Memory:
+        """A hidden state for each training row, if they persist."""
+        return {"h": self._first_h(ensemble, v, generator)} if self.persistent else {}
+
+    def phases(
+        self,
+        ensemble: RestrictedBoltzmannEnsemble,
+        v: Tensor,
+        rows: Tensor,
+        memory: Memory,
+        *,
+        generator: torch.Generator,
+    ) -> tuple[Phases, Memory]:
+        """Lines 3 to 16: the free loop and the clamped loop, from the same (v, h⁽⁰⁾)."""
+        h = memory["h"][rows] if self.persistent else self._first_h(ensemble, v, generator)
+        start, n_sweeps = State(v, h), self.k + 1
+        model = explicit_sweeps(
+            ensemble, start, n_sweeps, generator=generator, units=self.units, chunk_size=self.chunk_size
+        )
+        data = clamped_sweeps(
+            ensemble, start, n_sweeps, generator=generator, units=self.units, chunk_size=self.chunk_size
+        )
+        if self.persistent:
+            memory = {"h": memory["h"].index_copy(0, rows, data.h)}
+        return Phases(data, model), memory
+
+    def _first_h(
+        self, ensemble: RestrictedBoltzmannEnsemble, v: Tensor, generator: torch.Generator
+    ) -> Tensor:
+        if self.units == "mean":
+            return ensemble.mean_h_given_v(v)
+        return ensemble.sample_h_given_v(v, generator=generator)
