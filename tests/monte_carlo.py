@@ -30,7 +30,9 @@ def means_depart(
     n = len(samples)
     spread = samples.var(0) if variance is None else variance
     error = (spread / n).sqrt()
-    z = stats.norm.isf(failure_rate / 2 / max(expected.numel(), 1))
+    # With a variance that is itself estimated the ratio is Student's.
+    law = stats.t(n - 1) if variance is None else stats.norm
+    z = law.isf(failure_rate / 2 / max(expected.numel(), 1))
     # A constant has no Monte-Carlo error, but still rounds.
     rounding = 1e-9 * (1 + expected.abs())
     return bool(((samples.mean(0) - expected).abs() > z * error + rounding).any())

@@ -144,10 +144,14 @@ def test_marginal_density_of_a_gaussian_weight() -> None:
 
 @pytest.fixture(params=["bernoulli", "levels"])
 def table(request: pytest.FixtureRequest) -> exact.Joint:
-    W: Law = Bernoulli(torch.tensor([[3.0, 1.0], [3.0, -1.0]]), torch.tensor([[0.5, 0.4], [0.6, 0.7]]))
+    W: Law = Bernoulli(torch.full((2, 2), 2.5), torch.tensor([[0.5, 0.4], [0.6, 0.7]]))
     if request.param == "levels":
         W = Levels(torch.tensor([-1.0, 0.5, 2.0]), torch.tensor([0.2, 0.5, 0.3]).expand(2, 2, 3))
-    return exact.joint(RestrictedBoltzmannEnsemble(W=W, b=LAWS["point"]((2,)), c=LAWS["bernoulli"]((2,))))
+    return exact.joint(
+        RestrictedBoltzmannEnsemble(
+            W=W, b=Point(torch.tensor([-1.5, -1.0])), c=Point(torch.tensor([-2.0, -1.5]))
+        )
+    )
 
 
 def test_eq_9_units_are_independent_given_the_other_layer(table: exact.Joint) -> None:

@@ -166,9 +166,8 @@ class Law(ABC):
         first, shape = self._first, self.shape
         if not isinstance(t, Tensor) or t.dtype != first.dtype:
             t = torch.as_tensor(t, dtype=first.dtype, device=first.device)
-        if t.shape[-len(shape) :] != shape and any(
-            m != n and m != 1 and n != 1 for m, n in zip(t.shape[::-1], shape[::-1], strict=False)
-        ):
+        # Compared axis by axis only where needed: this is called for every expression in K.
+        if t.shape[-len(shape) :] != shape and not _broadcasts(t.shape, shape):
             raise ValueError(
                 f"t must broadcast against the law's shape {tuple(shape)}, got {tuple(t.shape)}; "
                 "its last axes must match the law's"
@@ -203,6 +202,10 @@ class Law(ABC):
     def __repr__(self) -> str:
         alpha = ", ".join(f"{name}={value.mean().item():.3g}" for name, value in self.alpha.items())
         return f"{type(self).__name__}(shape={tuple(self.shape)}, {alpha})"
+
+
+def _broadcasts(a: torch.Size, b: torch.Size) -> bool:
+    return all(m == n or m == 1 or n == 1 for m, n in zip(a[::-1], b[::-1], strict=False))
 
 
 def small_normal(shape: tuple[int, ...], *, generator: torch.Generator) -> Tensor:

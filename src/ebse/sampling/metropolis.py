@@ -17,7 +17,7 @@ from ebse.models import EnergyEnsemble
 from ebse.models.energy import Parameters
 from ebse.sampling.state import State
 
-LANGEVIN_STEP = 0.7
+LANGEVIN_STEP = 1.0
 """Default step, in standard deviations of the law."""
 
 

@@ -1,0 +1,88 @@
+"""Monitors against loops."""
+
+import math
+
+import pytest
+import torch
+
+from ebse.models import RestrictedBoltzmannEnsemble
+from ebse.training import monitors, pseudo_log_likelihood
+from examples import LAWS, ensemble
+from oracles import binary, ensemble_weight
+
+V = torch.tensor([[1.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
+
+
+def weight(small: RestrictedBoltzmannEnsemble, v: tuple[float, ...]) -> float:
+    return sum(ensemble_weight(small.laws, v, h) for h in binary(2))
+
+
+@pytest.mark.parametrize("W", sorted(LAWS))
+def test_pseudo_log_likelihood(W: str) -> None:
+    small = ensemble(W, "gaussian", "bernoulli")
+    for row in V:
+        expected = 0.0
+        for i in range(3):
+            flipped = row.clone()
+            flipped[i] = 1 - flipped[i]
+            here, there = weight(small, tuple(row.tolist())), weight(small, tuple(flipped.tolist()))
+            expected += math.log(here / (here + there))
+        assert pseudo_log_likelihood(small, row[None]).item() == pytest.approx(expected, rel=1e-10)
+
+
+def test_pseudo_log_likelihood_of_probabilities_is_between_its_ends() -> None:
+    """With one grey unit, the term of that unit is the mean of its two ends' terms."""
+    small = ensemble("gaussian", D=1)
+    ends = [pseudo_log_likelihood(small, torch.tensor([[x]])) for x in (0.0, 1.0)]
+    grey = pseudo_log_likelihood(small, torch.tensor([[0.25]]))
+    odds = small.free_energy(torch.tensor([[0.0]])) - small.free_energy(torch.tensor([[1.0]]))
+    torch.testing.assert_close(ends[1], torch.nn.functional.logsigmoid(odds))
+    assert grey.item() == pytest.approx(0.75 * ends[0].item() + 0.25 * ends[1].item(), abs=0.1)
+
+
+def test_reconstruction_error() -> None:
+    small = ensemble("bernoulli")
+    back = small.mean_v_given_h(small.mean_h_given_v(V))
+    expected = sum(float((V[n, i] - back[n, i]) ** 2) for n in range(2) for i in range(3)) / 6
+    assert monitors.reconstruction_error(small, V, None)["reconstruction_error"] == pytest.approx(expected)
+
+
+def test_free_energy_gap() -> None:
+    small = ensemble("gaussian")
+    gap = monitors.free_energy_gap(small, V[:1], V[1:])["free_energy_gap"]
+    expected = -math.log(weight(small, (0.0, 0.0, 1.0))) + math.log(weight(small, (1.0, 0.0, 1.0)))
+    assert gap == pytest.approx(expected, rel=1e-10)
+    assert monitors.free_energy_gap(small, V, None) == {}
+
+
+def test_exact_log_likelihood_is_watched_where_small() -> None:
+    small = ensemble("levels")
+    total = sum(weight(small, v) for v in binary(3))
+    expected = sum(math.log(weight(small, tuple(v.tolist())) / total) for v in V) / 2
+    assert monitors.exact_log_likelihood(small, V, None)["log_likelihood"] == pytest.approx(expected)
+    large = ensemble("point", D=13, K=13)
+    assert monitors.exact_log_likelihood(large, torch.ones(2, 13), None) == {}
+
+
+def test_real_visibles_have_no_likelihood_to_watch() -> None:
+    real = RestrictedBoltzmannEnsemble(**ensemble("gaussian").laws, visible="real")
+    assert monitors.exact_log_likelihood(real, V, None) == {}
+    assert monitors.pseudo_likelihood(real, V, None) == {}
+
+
+def test_noise_summary() -> None:
+    small = ensemble("bernoulli", "gaussian", "levels")
+    found = monitors.noise_summary(small, V, None)
+    p = small.W.alpha["p"].flatten().tolist()
+    entropy = sum(-x * math.log(x) - (1 - x) * math.log(1 - x) for x in p) / len(p)
+    assert found["W_mean_p"] == pytest.approx(sum(p) / len(p))
+    assert found["W_entropy_p"] == pytest.approx(entropy)
+    assert found["b_mean_sigma"] == pytest.approx(float(small.b.alpha["sigma"].mean()))
+
+
+def test_many_rows_are_thinned_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = ensemble("bernoulli")
+    monkeypatch.setattr(monitors, "WORK", 12)
+    rows = torch.cat([V, V, V])
+    found = monitors.pseudo_likelihood(small, rows, None)["pseudo_log_likelihood"]
+    assert found == pytest.approx(float(pseudo_log_likelihood(small, rows[::3]).mean()))

@@ -1,0 +1,330 @@
+"""The loop: it learns, it reports, it stops when it diverges, and it loses nothing."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from ebse.laws import Bernoulli, Gaussian, Law, Point
+from ebse.models import RestrictedBoltzmannEnsemble, exact
+from ebse.training import Algorithm1, ContrastiveDivergence, EStep, GradientAscent, Training
+from ebse.training.monitors import Row
+from examples import LAWS, ensemble
+
+D, K = 6, 3
+# Two patterns and their neighbours: an easy distribution that an untrained model is far from.
+DATA = torch.tensor([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1], [1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 1]]).double()
+DATA = DATA.repeat(15, 1)
+
+
+def start(law: type[Law], generator: torch.Generator, **options: Any) -> RestrictedBoltzmannEnsemble:
+    return RestrictedBoltzmannEnsemble(
+        W=law.start((D, K), generator=generator, **options), b=Point(torch.zeros(D)), c=Point(torch.zeros(K))
+    )
+
+
+def log_likelihood(small: RestrictedBoltzmannEnsemble) -> float:
+    return float(exact.log_likelihood(small, DATA).mean())
+
+
+@pytest.mark.parametrize("name", sorted(LAWS))
+def test_every_law_learns(name: str, generator: torch.Generator) -> None:
+    """CD-2 gains more than a nat a row over fair coins."""
+    law = type(LAWS[name]((1,)))
+    first = start(law, generator)
+    # Levels learn by their probabilities alone, which are all noise.
+    noise_rate = 1.0 if name == "levels" else 0.05
+    m_step = GradientAscent(learning_rate=0.5, noise_rate=noise_rate, schedule="linear")
+    e_step = ContrastiveDivergence(k=2)
+    run = Training(first, e_step=e_step, m_step=m_step, batch_size=20, generator=generator)
+    run.fit(DATA, 200)
+    assert log_likelihood(run.ensemble) > -D * math.log(2) + 1
+    assert log_likelihood(run.ensemble) > log_likelihood(first) + 1
+
+
+STEPS: dict[str, EStep] = {
+    "cd": ContrastiveDivergence(k=2),
+    "pcd": ContrastiveDivergence(k=2, persistent=True),
+    "algorithm 1": Algorithm1(k=1),
+    "algorithm 1, persistent": Algorithm1(k=1, persistent=True),
+}
+
+
+@pytest.mark.parametrize("e_step", sorted(STEPS))
+@pytest.mark.parametrize("centred", [False, True])
+def test_every_e_step_learns(e_step: str, centred: bool, generator: torch.Generator) -> None:
+    first = start(Gaussian, generator, sigma=0.4)
+    m_step = GradientAscent(learning_rate=0.3, noise_rate=0.05, centred=centred, schedule="linear")
+    run = Training(first, e_step=STEPS[e_step], m_step=m_step, batch_size=20, generator=generator)
+    run.fit(DATA, 150)
+    assert log_likelihood(run.ensemble) > -D * math.log(2) + 1
+
+
+def test_any_torch_optimiser_will_do(generator: torch.Generator) -> None:
+    run = Training(
+        start(Bernoulli, generator),
+        m_step=GradientAscent(learning_rate=0.02, optimizer=lambda groups: torch.optim.Adam(groups)),
+        batch_size=20,
+        generator=generator,
+    )
+    before = log_likelihood(run.ensemble)
+    run.fit(DATA, 100)
+    assert log_likelihood(run.ensemble) > before + 1
+
+
+# ---- the M-step
+
+
+def one_step(m_step: GradientAscent, law: Law, generator: torch.Generator) -> RestrictedBoltzmannEnsemble:
+    small = RestrictedBoltzmannEnsemble(W=law, b=LAWS["point"]((D,)), c=LAWS["point"]((K,)))
+    run = Training(small, m_step=m_step, batch_size=60, generator=generator)
+    return run.fit(DATA, 1).ensemble
+
+
+def test_means_and_noise_have_rates_of_their_own(generator: torch.Generator) -> None:
+    law = LAWS["bernoulli"]((D, K))
+    still = one_step(GradientAscent(learning_rate=0.5, noise_rate=0.0), law, generator)
+    assert torch.equal(still.W.alpha["p"], law.alpha["p"])
+    assert not torch.equal(still.W.alpha["theta_bar"], law.alpha["theta_bar"])
+    still = one_step(GradientAscent(learning_rate=0.0, noise_rate=0.5), law, generator)
+    assert not torch.equal(still.W.alpha["p"], law.alpha["p"])
+    assert torch.equal(still.W.alpha["theta_bar"], law.alpha["theta_bar"])
+
+
+def test_the_step_is_the_rate_times_the_gradient() -> None:
+    """One CD-1 step by hand, with the same generator."""
+    law = LAWS["gaussian"]((D, K))
+
+    def ascend(rate: float) -> Tensor:
+        after = one_step(GradientAscent(learning_rate=rate), law, torch.Generator().manual_seed(3))
+        return after.W.alpha["theta_bar"] - law.alpha["theta_bar"]
+
+    torch.testing.assert_close(ascend(0.2), 2 * ascend(0.1))
+    assert ascend(0.1).abs().max() > 0
+
+
+def test_weight_decay_pulls_the_means_of_w_towards_zero() -> None:
+    law = LAWS["gaussian"]((D, K))
+
+    def after(decay: float) -> RestrictedBoltzmannEnsemble:
+        m_step = GradientAscent(learning_rate=0.1, weight_decay=decay)
+        return one_step(m_step, law, torch.Generator().manual_seed(3))
+
+    pulled = after(0.5).W.alpha["theta_bar"] - after(0.0).W.alpha["theta_bar"]
+    torch.testing.assert_close(pulled, -0.05 * law.alpha["theta_bar"])
+    assert torch.equal(after(0.5).b.alpha["theta_bar"], after(0.0).b.alpha["theta_bar"])
+    assert torch.equal(after(0.5).W.alpha["sigma"], after(0.0).W.alpha["sigma"])
+
+
+def test_momentum_and_schedule_reach_the_optimiser(generator: torch.Generator) -> None:
+    rates: list[float] = []
+
+    def watched(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        optimizer = torch.optim.SGD(groups)
+        optimizer.register_step_pre_hook(lambda o, *_: rates.append(o.param_groups[0]["lr"]))
+        return optimizer
+
+    m_step = GradientAscent(learning_rate=0.4, schedule="linear", optimizer=watched)
+    Training(start(Point, generator), m_step=m_step, batch_size=30, generator=generator).fit(DATA, 2)
+    assert rates == pytest.approx([0.4, 0.3, 0.2, 0.1])
+    rates.clear()
+    m_step = GradientAscent(learning_rate=0.4, schedule=lambda done: 0.5**done, optimizer=watched)
+    Training(start(Point, generator), m_step=m_step, batch_size=30, generator=generator).fit(DATA, 1)
+    assert rates == pytest.approx([0.4, 0.4 * 0.5**0.5])
+    small = start(Point, generator)
+    run = Training(small, m_step=GradientAscent(momentum=0.7), generator=generator)
+    assert all(group["momentum"] == 0.7 for group in run._optimizer.param_groups)
+
+
+def test_centred_biases_give_back_what_w_really_changed() -> None:
+    """b + W λ and c + μᵀ W move by the plain bias gradient alone, although W is stopped at a bound."""
+    law = Bernoulli(LAWS["point"]((D, K)).alpha["theta_bar"], 1 - 1e-4)  # p cannot rise
+    small = RestrictedBoltzmannEnsemble(W=law, b=LAWS["point"]((D,)), c=LAWS["point"]((K,)))
+
+    def after(centred: bool) -> RestrictedBoltzmannEnsemble:
+        g = torch.Generator().manual_seed(5)
+        m_step = GradientAscent(learning_rate=0.5, centred=centred)
+        return Training(small, m_step=m_step, batch_size=60, generator=g).fit(DATA, 1).ensemble
+
+    plain, centred = after(False).effective(), after(True).effective()
+    mu, lam = DATA.mean(0), torch.full((K,), 0.5)
+    change = centred.W - small.effective().W
+    torch.testing.assert_close(centred.b + change @ lam, plain.b)
+    torch.testing.assert_close(centred.c + mu @ change, plain.c)
+    assert (centred.b - plain.b).abs().max() > 1e-3
+
+
+def test_constraints_hold_after_every_step(generator: torch.Generator) -> None:
+    m_step = GradientAscent(learning_rate=0.1, noise_rate=50.0)
+    after = one_step(m_step, LAWS["bernoulli"]((D, K)), generator)
+    p = after.W.alpha["p"]
+    assert (p >= 1e-4).all()
+    assert (p <= 1 - 1e-4).all()
+    assert ((p == 1e-4) | (p == 1 - 1e-4)).any()
+
+
+# ---- history, progress, interruption, divergence
+
+
+def test_each_epoch_is_one_row_and_one_call(
+    generator: torch.Generator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: list[Row] = []
+    run = Training(start(Bernoulli, generator), batch_size=25, generator=generator)
+    run.fit(DATA, 3, held_out=DATA[:10], callback=seen.append)
+    assert run.history == seen
+    assert [row["epoch"] for row in seen] == [1, 2, 3]
+    assert [row["step"] for row in seen] == [3, 6, 9]
+    assert set(seen[0]) == {
+        "epoch",
+        "step",
+        "reconstruction_error",
+        "pseudo_log_likelihood",
+        "free_energy_gap",
+        "log_likelihood",
+        "W_mean_p",
+        "W_entropy_p",
+    }
+    assert seen[-1]["log_likelihood"] == pytest.approx(log_likelihood(run.ensemble))
+    assert capsys.readouterr().out == ""
+
+
+def test_fit_goes_on_where_it_stopped() -> None:
+    """Two calls of constant rate are one longer call."""
+
+    def run(*epochs: int) -> Tensor:
+        g = torch.Generator().manual_seed(8)
+        training = Training(
+            start(Gaussian, g), e_step=ContrastiveDivergence(persistent=True), batch_size=25, generator=g
+        )
+        for n in epochs:
+            training.fit(DATA, n)
+        return training.ensemble.W.alpha["theta_bar"]
+
+    assert torch.equal(run(2, 3), run(5))
+    assert not torch.equal(run(5), run(4))
+
+
+def test_an_interruption_loses_nothing(generator: torch.Generator) -> None:
+    run = Training(start(Bernoulli, generator), batch_size=25, generator=generator)
+
+    def interrupt(row: Row) -> None:
+        if row["epoch"] == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run.fit(DATA, 5, callback=interrupt)
+    assert len(run.history) == 2
+    assert run.n_steps == 6
+    assert run.fit(DATA, 1).history[-1]["epoch"] == 3
+
+
+@pytest.mark.parametrize(
+    ("learning_rate", "noise_rate", "parameter", "remedy"),
+    [(1e308, 0.0, "theta_bar of [Wbc]", "learning_rate"), (0.0, 1e308, "sigma of W", "noise_rate")],
+)
+def test_a_diverging_run_stops_and_keeps_what_it_had(
+    learning_rate: float, noise_rate: float, parameter: str, remedy: str, generator: torch.Generator
+) -> None:
+    def late(done: float) -> float:
+        return 0.0 if done < 0.5 else 10.0
+
+    m_step = GradientAscent(learning_rate=learning_rate, noise_rate=noise_rate, schedule=late)
+    run = Training(start(Gaussian, generator, sigma=1.0), m_step=m_step, batch_size=20, generator=generator)
+    message = rf"diverged at step \d+: {parameter} is not finite; lower {remedy} \(now inf\) .*\.history"
+    with pytest.raises(FloatingPointError, match=message) as caught:
+        run.fit(DATA, 4)
+    assert len(run.history) == 2
+    assert f"ensemble of step {run.n_steps} is kept" in str(caught.value)
+    for letter, law in run.ensemble.laws.items():
+        for name, value in law.alpha.items():
+            assert torch.isfinite(value).all()
+            assert torch.equal(value, run._alpha[letter][name])
+
+
+def test_same_seed_same_run_other_seed_other_run() -> None:
+    def run(seed: int) -> Tensor:
+        g = torch.Generator().manual_seed(seed)
+        small = start(Bernoulli, torch.Generator().manual_seed(0))
+        return Training(small, batch_size=25, generator=g).fit(DATA, 2).ensemble.W.alpha["theta_bar"]
+
+    assert torch.equal(run(1), run(1))
+    assert not torch.equal(run(1), run(2))
+
+
+# ---- bad input
+
+WRONG: Any = "x"
+
+
+@pytest.mark.parametrize(
+    ("v", "message"),
+    [
+        (torch.zeros(4, 5), r"v must have shape \(..., 6\), got \(4, 5\)"),
+        (torch.zeros(6), r"v must have shape \(N, 6\) with N >= 1, got \(6,\); pass one row per example"),
+        (torch.zeros(0, 6), r"v must have shape \(N, 6\) with N >= 1, got \(0, 6\)"),
+        (torch.full((4, 6), math.nan), r"v must lie in \[0, 1\], got NaN; scale"),
+        (torch.full((4, 6), 255.0), r"v must lie in \[0, 1\], got values from 255 to 255; scale"),
+    ],
+)
+def test_bad_data_is_refused_before_any_step(v: Tensor, message: str, generator: torch.Generator) -> None:
+    run = Training(start(Point, generator), generator=generator)
+    with pytest.raises(ValueError, match=message):
+        run.fit(v, 1)
+    with pytest.raises(ValueError, match=message.replace("v must", "held_out must")):
+        run.fit(DATA, 1, held_out=v)
+    assert run.n_steps == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (
+            lambda: GradientAscent(learning_rate=-1),
+            ValueError,
+            r"learning_rate must lie in \[0, inf\), got -1; pass",
+        ),
+        (
+            lambda: GradientAscent(noise_rate=math.nan),
+            ValueError,
+            r"noise_rate must lie in \[0, inf\), got nan",
+        ),
+        (
+            lambda: GradientAscent(momentum=1.0),
+            ValueError,
+            r"momentum must lie in \[0, 1\), got 1.0; try 0.5 or 0.9",
+        ),
+        (
+            lambda: GradientAscent(schedule="cosine"),
+            ValueError,
+            "schedule must be one of 'constant', 'linear', got",
+        ),
+        (lambda: ContrastiveDivergence(k=0), ValueError, "k must be >= 1, got 0"),
+        (lambda: Algorithm1(k=-1), ValueError, "k must be >= 0, got -1"),
+        (lambda: ContrastiveDivergence(units=WRONG), ValueError, "units must be one of"),
+        (
+            lambda: Training(ensemble(), batch_size=0, generator=torch.Generator()),
+            ValueError,
+            "batch_size must be >= 1",
+        ),
+        (
+            lambda: Training(ensemble(), generator=WRONG),
+            TypeError,
+            "generator must be a torch.Generator, got 'x'",
+        ),
+    ],
+)
+def test_bad_settings_are_named(make: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_centring_refuses_biases_that_cannot_be_shifted(generator: torch.Generator) -> None:
+    small = RestrictedBoltzmannEnsemble(
+        W=LAWS["gaussian"]((D, K)), b=LAWS["bernoulli"]((D,)), c=LAWS["point"]((K,))
+    )
+    run = Training(small, m_step=GradientAscent(centred=True), generator=generator)
+    with pytest.raises(TypeError, match=r"Bernoulli has no law of θ \+ delta .* with centred gradients"):
+        run.fit(DATA, 1)
