@@ -15,6 +15,9 @@ N_SEGMENTS = 200
 """Segments of a curve; a chord of the curves here then lies within 1e-5 of its arc."""
 
 
+_BLOCK = 500
+
+
 class Projection(NamedTuple):
     """Where points x (N, 2) lie relative to a manifold."""
 
@@ -70,14 +73,23 @@ class Manifold:
 
     def project(self, x: Tensor) -> Projection:
         """The nearest point of the manifold, its distance, tangent and length along the manifold."""
+        # Blocks whose (n, M) arrays stay in the cache are several times faster than the whole.
+        blocks = [self._project(x[n : n + _BLOCK]) for n in range(0, len(x), _BLOCK)]
+        return Projection(*(torch.cat(parts) for parts in zip(*blocks, strict=True)))
+
+    def _project(self, x: Tensor) -> Projection:
         start, step, size = self._segments()
-        fraction = (((x.unsqueeze(1) - start) * step).sum(-1) / size**2).clamp(0, 1)  # (N, M)
-        feet = start + fraction.unsqueeze(-1) * step  # (N, M, 2)
-        distance, nearest = (x.unsqueeze(1) - feet).norm(dim=-1).min(1)
-        row = torch.arange(len(x))
+        # Squared distances by expanded squares, which is fast and, in float64, exact enough to choose by.
+        s, d, y = start.double(), step.double(), x.double()
+        along = y @ d.T - (s * d).sum(-1)  # (N, M): (x − start) · step
+        fraction = (along / (d * d).sum(-1)).clamp(0, 1)
+        squared = (y * y).sum(-1, keepdim=True) - 2 * y @ s.T + (s * s).sum(-1)
+        nearest = (squared - fraction * (2 * along - fraction * (d * d).sum(-1))).argmin(1)
+        f = fraction.gather(1, nearest.unsqueeze(1)).to(x.dtype)
+        foot = start[nearest] + f * step[nearest]
         before = (size.cumsum(0) - size)[nearest]
-        along = before + fraction[row, nearest] * size[nearest]
-        return Projection(distance, feet[row, nearest], (step / size.unsqueeze(-1))[nearest], along)
+        tangent = step[nearest] / size[nearest].unsqueeze(-1)
+        return Projection((x - foot).norm(dim=-1), foot, tangent, before + f.squeeze(1) * size[nearest])
 
     def _segments(self) -> tuple[Tensor, Tensor, Tensor]:
         """Start (M, 2), step (M, 2) and length (M,) of every segment."""

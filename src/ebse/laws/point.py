@@ -29,6 +29,8 @@ class Point(Law):
 
     def mean(self, t: Tensor | float = 0.0) -> Tensor:
         """K′(t) = θ_bar."""
+        if not isinstance(t, Tensor):
+            return self.theta_bar
         return self.theta_bar.expand(self.full_tilt(t).shape)
 
     def variance(self, t: Tensor | float = 0.0) -> Tensor:

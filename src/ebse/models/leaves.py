@@ -24,9 +24,9 @@ Gradient = dict[str, Alpha]
 
 
 def leaves_of(ensemble: HasLaws) -> Gradient:
-    """α of every law as fresh leaves that record gradients."""
+    """α of every law as leaves that record gradients; they share memory with the laws."""
     return {
-        letter: {name: x.detach().clone().requires_grad_() for name, x in law.alpha.items()}
+        letter: {name: x.detach().requires_grad_() for name, x in law.alpha.items()}
         for letter, law in ensemble.laws.items()
     }
 

@@ -54,27 +54,8 @@ class RestrictedBoltzmannEnsemble:
     """
 
     def __init__(self, W: Law, b: Law, c: Law, *, visible: Visible = "binary") -> None:
-        for name, law, ndim in (("W", W, 2), ("b", b, 1), ("c", c, 1)):
-            if not isinstance(law, Law):
-                raise TypeError(
-                    f"{name} must be a law, got {type(law).__name__}; wrap an array: Point(array)"
-                )
-            if len(law.shape) != ndim:
-                raise ValueError(
-                    f"{name} must have {ndim} axes, got shape {tuple(law.shape)}; "
-                    "W is (D, K), b is (D,), c is (K,)"
-                )
-        if W.shape != (*b.shape, *c.shape):
-            raise ValueError(
-                f"W must have shape (D, K) = ({b.shape[0]}, {c.shape[0]}) to fit b and c, "
-                f"got {tuple(W.shape)}; transpose W or change the biases"
-            )
-        if not W.dtype == b.dtype == c.dtype:
-            raise ValueError(
-                f"W, b and c must share one floating type, got {W.dtype}, {b.dtype}, {c.dtype}; "
-                "convert their arrays first"
-            )
         option("visible", visible, ("binary", "real"))
+        _require_fitting(W, b, c)
         self.W, self.b, self.c = W, b, c
         self.visible: Visible = visible
         self.D, self.K = W.shape
@@ -91,7 +72,8 @@ class RestrictedBoltzmannEnsemble:
 
     def with_laws(self, **laws: Law) -> Self:
         """The ensemble with some of its laws exchanged."""
-        return type(self)(**{**self.laws, **laws}, visible=self.visible)
+        changed = {**self.laws, **laws}
+        return type(self)(changed["W"], changed["b"], changed["c"], visible=self.visible)
 
     def with_noise(
         self, noise: float | None = None, /, *, p: float | None = None, sigma: float | None = None
@@ -195,3 +177,25 @@ class RestrictedBoltzmannEnsemble:
     def __repr__(self) -> str:
         names = ", ".join(f"{letter}={type(law).__name__}" for letter, law in self.laws.items())
         return f"RestrictedBoltzmannEnsemble(D={self.D}, K={self.K}, {names}, visible={self.visible!r})"
+
+
+def _require_fitting(W: Law, b: Law, c: Law) -> None:
+    """Three laws, W (D, K), b (D,) and c (K,), of one floating type."""
+    for name, law in (("W", W), ("b", b), ("c", c)):
+        if not isinstance(law, Law):
+            raise TypeError(f"{name} must be a law, got {type(law).__name__}; wrap an array: Point(array)")
+        if len(law.shape) != (2 if name == "W" else 1):
+            raise ValueError(
+                f"{name} must have {2 if name == 'W' else 1} axes, got shape {tuple(law.shape)}; "
+                "W is (D, K), b is (D,), c is (K,)"
+            )
+    if W.shape != (*b.shape, *c.shape):
+        raise ValueError(
+            f"W must have shape (D, K) = ({b.shape[0]}, {c.shape[0]}) to fit b and c, "
+            f"got {tuple(W.shape)}; transpose W or change the biases"
+        )
+    if not W.dtype == b.dtype == c.dtype:
+        raise ValueError(
+            f"W, b and c must share one floating type, got {W.dtype}, {b.dtype}, {c.dtype}; "
+            "convert their arrays first"
+        )

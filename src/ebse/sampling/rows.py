@@ -43,7 +43,7 @@ def pass_over_rows(
 
     def draw(law: Law, t: Tensor, purpose: int, *shape: int, window: noise.Window) -> Tensor:
         # Numbers that a law without noise would not use are not made.
-        return law.draw(t, u(purpose, *shape, window=window)) if law.noise_names else law.mean(t)
+        return law.draw(t, u(purpose, *shape, window=window)) if law.noise_names else law.mean()
 
     for n in _blocks(N, chunk_size // K):
         v_n, h_n = v[n], h[n]
@@ -51,9 +51,10 @@ def pass_over_rows(
         hidden_input = draw(ensemble.c, h_n, _C, N, K, window=(n,))
         for i in _blocks(D, chunk_size // (K * (n.stop - n.start))):
             t = v_n[:, i].unsqueeze(-1) * h_n.unsqueeze(-2)  # (n, i, K)
-            W = draw(ensemble.W.rows(i), t, _W, N, D, K, window=(n, i))
+            W_i = ensemble.W if i.stop - i.start == D else ensemble.W.rows(i)
+            W = draw(W_i, t, _W, N, D, K, window=(n, i))
             if read is None:
-                down = torch.sigmoid((W @ h_n.unsqueeze(-1)).squeeze(-1) + b[:, i])
+                down = torch.sigmoid((W @ h_n.unsqueeze(-1)).squeeze(-1) + b[..., i])
                 if units == "sampled" and ensemble.visible == "binary":
                     down = (u(_V, N, D, window=(n, i)) < down).to(down.dtype)
                 v_new[n, i] = down

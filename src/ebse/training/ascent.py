@@ -71,16 +71,18 @@ class GradientAscent:
         return 1.0 - done if self.schedule == "linear" else 1.0
 
     def build(self, laws: dict[str, Law], alpha: Gradient) -> torch.optim.Optimizer:
-        """The optimiser of the leaves ``alpha``, one group for means and one for noise of each law."""
+        """The optimiser of the leaves ``alpha``, in groups of one rate and one decay."""
         noise_rate = self.learning_rate if self.noise_rate is None else self.noise_rate
-        groups: list[dict[str, Any]] = []
+        members: dict[tuple[float, float], list[Tensor]] = {}
         for letter, law in laws.items():
-            decay = self.weight_decay if letter == "W" else 0.0
-            means = [x for name, x in alpha[letter].items() if name not in law.noise_names]
-            noises = [alpha[letter][name] for name in law.noise_names]
-            groups.append({"params": means, "lr": self.learning_rate, "weight_decay": decay})
-            if noises:
-                groups.append({"params": noises, "lr": noise_rate, "weight_decay": 0.0})
+            for name, x in alpha[letter].items():
+                is_noise = name in law.noise_names
+                rate = noise_rate if is_noise else self.learning_rate
+                decay = self.weight_decay if letter == "W" and not is_noise else 0.0
+                members.setdefault((rate, decay), []).append(x)
+        groups: list[dict[str, Any]] = [
+            {"params": params, "lr": rate, "weight_decay": decay} for (rate, decay), params in members.items()
+        ]
         if self.optimizer is not None:
             return self.optimizer(groups)
         return torch.optim.SGD(groups, momentum=self.momentum)

@@ -9,7 +9,7 @@ from torch import Tensor
 from ebse import noise
 from ebse.arguments import count, units
 from ebse.models import RestrictedBoltzmannEnsemble
-from ebse.models.leaves import Gradient, leaves_of, rebuilt
+from ebse.models.leaves import Gradient, rebuilt
 from ebse.training.ascent import GradientAscent, ascend, moved_offsets
 from ebse.training.gradients import Offsets, gradient
 from ebse.training.monitors import DEFAULT_MONITORS, Monitor, Row
@@ -67,7 +67,10 @@ class Training:
         self.generator = generator
         self.history: list[Row] = []
         self.n_steps = 0
-        self._alpha: Gradient = leaves_of(ensemble)
+        self._alpha: Gradient = {
+            letter: {name: x.detach().clone().requires_grad_() for name, x in law.alpha.items()}
+            for letter, law in ensemble.laws.items()
+        }
         with torch.no_grad():
             for letter, law in ensemble.laws.items():
                 law.project_(self._alpha[letter])
