@@ -1,0 +1,85 @@
+"""Rows in, numbers and pictures out."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ebse.report.claims import CLAIMS, Row, claims_table, figures_table, verdicts
+from ebse.report.figure2 import figure2
+from ebse.report.files import in_place
+
+
+def row(law: str, manifold: str, **values: float) -> Row:
+    base: Row = {
+        "law": law,
+        "manifold": manifold,
+        "self_distance": 0.01,
+        "image_distance": 0.02,
+        "isotropic_distance": 0.03,
+        "tangent_spread": 0.6,
+        "normal_spread": 0.2,
+        "outliers_after_before": 0.25,
+        "coverage": 0.95,
+    }
+    return base | values
+
+
+def test_a_claim_is_judged_by_its_mean_over_seeds() -> None:
+    rows = [row("gaussian", "arc", outliers_after_before=x) for x in (0.2, 0.38)]
+    found = {v.claim.panel: v for v in verdicts(rows)}
+    assert found["c"].mean == pytest.approx(0.29)
+    assert found["c"].worst == 0.38
+    assert found["c"].met
+    assert found["b"].mean == pytest.approx(3.0)
+    rows.append(row("gaussian", "arc", outliers_after_before=0.4))
+    assert not {v.claim.panel: v for v in verdicts(rows)}["c"].met
+
+
+def test_the_worst_seed_is_on_the_wrong_side() -> None:
+    rows = [row("gaussian", "arc", coverage=x) for x in (0.7, 1.0)]
+    assert {v.claim.panel: v for v in verdicts(rows)}["d"].worst == 0.7
+
+
+def test_claims_without_rows_are_left_out() -> None:
+    assert verdicts([]) == []
+    assert {v.claim.manifold for v in verdicts([row("gaussian", "line")])} == {"line"}
+
+
+def test_tables_hold_the_numbers() -> None:
+    rows = [row(law, data) for law in ("point", "gaussian", "bernoulli") for data in ("arc", "line")]
+    text = claims_table(verdicts(rows))
+    assert len(text.splitlines()) == 1 + len(CLAIMS)
+    assert "NOT MET" in text  # 3 < 10 on the line
+    assert text.count(" met") == len(CLAIMS) - 1
+    text = figures_table(rows)
+    lines = [line.split() for line in text.splitlines()]
+    assert lines[1][-1] == "3.00"
+    assert lines[3][-1] == "–"
+    assert "0.250" in lines[1]
+
+
+def test_the_figure_is_a_picture(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    points = {name: rng.random((30, 2)) for name in ("training", "test", "outliers", "few")}
+    points |= {f"{name}_images": rng.random((30, 7, 2)) for name in ("test", "outlier", "few")}
+    path = tmp_path / "deep" / "figure2.png"
+    figure2({"point": points, "gaussian": points}, path, title="made up")
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert [p.name for p in path.parent.iterdir()] == ["figure2.png"]
+
+
+def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    with in_place(path) as temporary:
+        temporary.write_text("old")
+
+    def fail() -> None:
+        with in_place(path) as temporary:
+            temporary.write_text("half")
+            raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        fail()
+    assert path.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["rows.json"]
