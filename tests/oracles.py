@@ -19,7 +19,7 @@ def law_expectation(law: Law, element: tuple[int, ...], f: Callable[[float], flo
     if isinstance(law, Point):
         return f(theta_bar)
     if isinstance(law, Bernoulli):
-        p = float(a["p"][element])
+        p = float(law.p[element])
         return (1 - p) * f(0.0) + p * f(theta_bar)
     if isinstance(law, Levels):
         weights = [float(x) for x in a["p"][element]]

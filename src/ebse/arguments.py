@@ -1,5 +1,6 @@
 """The border: checks of what callers pass, and the sentences they get when it is wrong."""
 
+import operator
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,7 +10,8 @@ from torch import Tensor
 
 def as_float_tensor(name: str, value: Tensor | float | Sequence[float]) -> Tensor:
     """``value`` as a finite floating tensor; integers become the default float type."""
-    x = torch.as_tensor(value)
+    # A tensor is taken as it is, with its graph; anything else is copied, so that it cannot change later.
+    x = value if isinstance(value, Tensor) else torch.as_tensor(value).clone()
     if x.is_complex():
         raise TypeError(f"{name} must be real, got {x.dtype}; pass its real part")
     if not x.is_floating_point():
@@ -72,8 +74,9 @@ def units(name: str, x: Tensor, n: int, *, dtype: torch.dtype) -> Tensor:
 
 def count(name: str, value: int, *, least: int = 1) -> int:
     """``value`` as a whole number of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int):
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} must be a whole number, got {value!r}; pass an int >= {least}")
+    value = operator.index(value)
     if value < least:
         raise ValueError(f"{name} must be >= {least}, got {value}; pass an int >= {least}")
     return value

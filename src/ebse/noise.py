@@ -22,15 +22,20 @@ Window = tuple[slice, ...]
 
 def draw_key(generator: torch.Generator) -> int:
     """One 64-bit key, the only number a call takes from its generator."""
+    require_generator(generator)
+    word = torch.randint(
+        -(2**63), 2**63 - 1, (), generator=generator, device=generator.device, dtype=torch.int64
+    )
+    return int(word.item()) % _WORD
+
+
+def require_generator(generator: torch.Generator) -> None:
+    """Say what a generator is where something else was passed."""
     if not isinstance(generator, torch.Generator):
         raise TypeError(
             f"generator must be a torch.Generator, got {generator!r}; "
             "make one with torch.Generator().manual_seed(0)"
         )
-    word = torch.randint(
-        -(2**63), 2**63 - 1, (), generator=generator, device=generator.device, dtype=torch.int64
-    )
-    return int(word.item()) % _WORD
 
 
 def subkey(key: int, n: int) -> int:

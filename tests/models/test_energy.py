@@ -49,7 +49,7 @@ LAWS: Any = {"a": Gaussian(torch.zeros(2), 1.0)}
         (
             lambda: LinearEnsemble(lambda v, h: {}, LAWS, n_visible=2, n_hidden=2),
             ValueError,
-            r"statistics must give 'a' in shape \(2,\) for v of shape \(2,\), got nothing",
+            r"statistics and laws must have the same names, got \[\] and \['a'\]; give each",
         ),
     ],
 )

@@ -209,3 +209,17 @@ def test_real_visibles_are_refused() -> None:
     real = RestrictedBoltzmannEnsemble(**ensemble("gaussian").laws, visible="real")
     with pytest.raises(ValueError, match="visible must be 'binary' to enumerate states, got 'real'; no"):
         exact.log_zeta(real)
+
+
+def test_grey_rows_are_refused() -> None:
+    with pytest.raises(
+        ValueError, match=r"v must be binary rows of shape \(N, 2\), got .*; threshold or sample"
+    ):
+        exact.decomposition(ensemble("bernoulli", D=2, K=2), torch.tensor([[0.9, 0.9]]))
+
+
+def test_log_zeta_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = ensemble("gaussian", D=4, K=3)
+    whole = exact.log_zeta(small)
+    monkeypatch.setattr(exact, "BLOCK", 12)
+    _close(exact.log_zeta(small), whole)

@@ -253,3 +253,10 @@ def test_sampling_needs_a_generator() -> None:
     ):
         with pytest.raises(TypeError, match=r"generator must be a torch.Generator, got None; make one with"):
             call()
+
+
+def test_an_unknown_letter_is_refused() -> None:
+    with pytest.raises(
+        TypeError, match=r"laws must be named W, b or c, got \['w'\]; write with_laws\(W=law\)"
+    ):
+        RestrictedBoltzmannEnsemble(**GOOD).with_laws(w=Point(torch.zeros(3, 2)))

@@ -192,6 +192,13 @@ def test_bad_counts_and_options_are_named(generator: torch.Generator) -> None:
         collapsed_sweeps(small, start, -1, generator=generator)
     with pytest.raises(ValueError, match="units must be one of 'sampled', 'mean', got 'median'; pick one"):
         explicit_sweeps(small, start, 1, generator=generator, units="median")  # type: ignore[arg-type]
+    for sweeps in SWEEPS.values():
+        with pytest.raises(
+            ValueError, match=r"v and h must have shapes \(N, 3\) and \(N, 2\), got \(4, 3\) and \(5, 2\)"
+        ):
+            sweeps(small, State(torch.ones(4, 3), torch.ones(5, 2)), 1, generator=generator)
+        with pytest.raises(ValueError, match=r"v must lie in \[0, 1\], got values from 2 to 2"):
+            sweeps(small, State(torch.full((4, 3), 2.0), torch.ones(4, 2)), 1, generator=generator)
     with pytest.raises(ValueError, match="chunk_size must be >= 1, got 0"):
         clamped_sweeps(small, start, 1, generator=generator, chunk_size=0)
 

@@ -173,7 +173,7 @@ def test_long_chains_estimate_the_gradient(W: str, name: str, generator: torch.G
     """30 sweeps of these weakly coupled units leave a bias far below the Monte-Carlo error of 40,000 rows."""
     small, e_step = ensemble(W), E_STEPS[name]
     v = V.repeat(10_000, 1)
-    memory = e_step.start(small, v, len(v), generator=generator)
+    memory = e_step.start(small, v, len(v), {}, generator=generator)
     phases, _ = e_step.phases(small, v, torch.arange(len(v)), memory, generator=generator)
     expected = exact.log_likelihood_gradient(small, V)
     # Batches of rows give independent estimates, hence a standard error.
@@ -211,12 +211,14 @@ def test_mean_field_phases_are_deterministic(generator: torch.Generator) -> None
 def test_persistent_memory_is_carried_on(generator: torch.Generator) -> None:
     small, rows = ensemble("bernoulli"), torch.tensor([2, 0])
     step = Algorithm1(persistent=True)
-    memory = step.start(small, V, 4, generator=generator)
+    memory = step.start(small, V, 4, {}, generator=generator)
     phases, after = step.phases(small, V[rows], rows, memory, generator=generator)
     assert torch.equal(after["h"][rows], phases.data.h)
     assert torch.equal(after["h"][[1, 3]], memory["h"][[1, 3]])
+    assert step.start(small, V, 4, after, generator=generator) is after
+    assert step.start(small, V[:2], 4, after, generator=generator)["h"].shape == (2, 2)
     chains = ContrastiveDivergence(persistent=True)
-    memory = chains.start(small, V, 50, generator=generator)
+    memory = chains.start(small, V, 50, {}, generator=generator)
     assert memory["v"].shape == (50, 3)
     phases, after = chains.phases(small, V, rows, memory, generator=generator)
     assert torch.equal(after["v"], phases.model.v)

@@ -8,25 +8,10 @@ import torch
 from torch import Tensor
 
 from ebse.laws import Bernoulli, Gaussian, Law, Point
-from ebse.models import RestrictedBoltzmannEnsemble, exact
+from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.training import Algorithm1, ContrastiveDivergence, EStep, GradientAscent, Training
-from ebse.training.monitors import Row
 from examples import LAWS, ensemble
-
-D, K = 6, 3
-# Two patterns and their neighbours: an easy distribution that an untrained model is far from.
-DATA = torch.tensor([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1], [1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 1]]).double()
-DATA = DATA.repeat(15, 1)
-
-
-def start(law: type[Law], generator: torch.Generator, **options: Any) -> RestrictedBoltzmannEnsemble:
-    return RestrictedBoltzmannEnsemble(
-        W=law.start((D, K), generator=generator, **options), b=Point(torch.zeros(D)), c=Point(torch.zeros(K))
-    )
-
-
-def log_likelihood(small: RestrictedBoltzmannEnsemble) -> float:
-    return float(exact.log_likelihood(small, DATA).mean())
+from learning import DATA, D, K, log_likelihood, start
 
 
 @pytest.mark.parametrize("name", sorted(LAWS))
@@ -165,95 +150,6 @@ def test_constraints_hold_after_every_step(generator: torch.Generator) -> None:
     assert ((p == 1e-4) | (p == 1 - 1e-4)).any()
 
 
-# ---- history, progress, interruption, divergence
-
-
-def test_each_epoch_is_one_row_and_one_call(
-    generator: torch.Generator, capsys: pytest.CaptureFixture[str]
-) -> None:
-    seen: list[Row] = []
-    run = Training(start(Bernoulli, generator), batch_size=25, generator=generator)
-    run.fit(DATA, 3, held_out=DATA[:10], callback=seen.append)
-    assert run.history == seen
-    assert [row["epoch"] for row in seen] == [1, 2, 3]
-    assert [row["step"] for row in seen] == [3, 6, 9]
-    assert set(seen[0]) == {
-        "epoch",
-        "step",
-        "reconstruction_error",
-        "pseudo_log_likelihood",
-        "free_energy_gap",
-        "log_likelihood",
-        "W_mean_p",
-        "W_entropy_p",
-    }
-    assert seen[-1]["log_likelihood"] == pytest.approx(log_likelihood(run.ensemble))
-    assert capsys.readouterr().out == ""
-
-
-def test_fit_goes_on_where_it_stopped() -> None:
-    """Two calls of constant rate are one longer call."""
-
-    def run(*epochs: int) -> Tensor:
-        g = torch.Generator().manual_seed(8)
-        training = Training(
-            start(Gaussian, g), e_step=ContrastiveDivergence(persistent=True), batch_size=25, generator=g
-        )
-        for n in epochs:
-            training.fit(DATA, n)
-        return training.ensemble.W.alpha["theta_bar"]
-
-    assert torch.equal(run(2, 3), run(5))
-    assert not torch.equal(run(5), run(4))
-
-
-def test_an_interruption_loses_nothing(generator: torch.Generator) -> None:
-    run = Training(start(Bernoulli, generator), batch_size=25, generator=generator)
-
-    def interrupt(row: Row) -> None:
-        if row["epoch"] == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run.fit(DATA, 5, callback=interrupt)
-    assert len(run.history) == 2
-    assert run.n_steps == 6
-    assert run.fit(DATA, 1).history[-1]["epoch"] == 3
-
-
-@pytest.mark.parametrize(
-    ("learning_rate", "noise_rate", "parameter", "remedy"),
-    [(1e308, 0.0, "theta_bar of [Wbc]", "learning_rate"), (0.0, 1e308, "sigma of W", "noise_rate")],
-)
-def test_a_diverging_run_stops_and_keeps_what_it_had(
-    learning_rate: float, noise_rate: float, parameter: str, remedy: str, generator: torch.Generator
-) -> None:
-    def late(done: float) -> float:
-        return 0.0 if done < 0.5 else 10.0
-
-    m_step = GradientAscent(learning_rate=learning_rate, noise_rate=noise_rate, schedule=late)
-    run = Training(start(Gaussian, generator, sigma=1.0), m_step=m_step, batch_size=20, generator=generator)
-    message = rf"diverged at step \d+: {parameter} is not finite; lower {remedy} \(now inf\) .*\.history"
-    with pytest.raises(FloatingPointError, match=message) as caught:
-        run.fit(DATA, 4)
-    assert len(run.history) == 2
-    assert f"ensemble of step {run.n_steps} is kept" in str(caught.value)
-    for letter, law in run.ensemble.laws.items():
-        for name, value in law.alpha.items():
-            assert torch.isfinite(value).all()
-            assert torch.equal(value, run._alpha[letter][name])
-
-
-def test_same_seed_same_run_other_seed_other_run() -> None:
-    def run(seed: int) -> Tensor:
-        g = torch.Generator().manual_seed(seed)
-        small = start(Bernoulli, torch.Generator().manual_seed(0))
-        return Training(small, batch_size=25, generator=g).fit(DATA, 2).ensemble.W.alpha["theta_bar"]
-
-    assert torch.equal(run(1), run(1))
-    assert not torch.equal(run(1), run(2))
-
-
 # ---- bad input
 
 WRONG: Any = "x"
@@ -325,6 +221,7 @@ def test_centring_refuses_biases_that_cannot_be_shifted(generator: torch.Generat
     small = RestrictedBoltzmannEnsemble(
         W=LAWS["gaussian"]((D, K)), b=LAWS["bernoulli"]((D,)), c=LAWS["point"]((K,))
     )
-    run = Training(small, m_step=GradientAscent(centred=True), generator=generator)
-    with pytest.raises(TypeError, match=r"Bernoulli has no law of θ \+ delta .* with centred gradients"):
-        run.fit(DATA, 1)
+    with pytest.raises(
+        TypeError, match=r"b cannot be shifted: Bernoulli has no law of θ \+ delta .* with centred gradients"
+    ):
+        Training(small, m_step=GradientAscent(centred=True), generator=generator)

@@ -19,9 +19,14 @@ def log_mixture(logit_p: Tensor, x: Tensor) -> Tensor:
     softplus(l + x) − softplus(l) cancels where l is large and positive, as a gauge transformation
     makes it; there the same identity is written for the other branch of softplus.
     """
-    low = softplus(logit_p + x) - softplus(logit_p)
-    high = x + softplus(-logit_p - x) - softplus(-logit_p)
+    low = log1p_exp(logit_p + x) - log1p_exp(logit_p)
+    high = x + log1p_exp(-logit_p - x) - log1p_exp(-logit_p)
     return torch.where(logit_p > 0, high, low)
+
+
+def log1p_exp(x: Tensor) -> Tensor:
+    """log(1 + e^x), exact where torch's own default already cuts off (20, an error of 2e-9)."""
+    return softplus(x, threshold=50)
 
 
 def presence(name: str, p: Tensor) -> Tensor:
@@ -44,8 +49,8 @@ class Bernoulli(Law):
 
     Notes
     -----
-    The law keeps the logit of p where a gauge transformation supplied it: p itself rounds to 1
-    where the effective weight is very negative.
+    A gauge transformation supplies the logit of p, because p itself rounds to 1 where the effective weight is
+    very negative. Such a law keeps it: its α are (theta_bar, logit_p), and it is trained in them.
     """
 
     names = ("theta_bar", "p")
@@ -62,29 +67,27 @@ class Bernoulli(Law):
     def from_logit(cls, theta_bar: Tensor, logit_p: Tensor) -> Self:
         """The law with presence sigmoid(logit_p)."""
         law = cls.__new__(cls)
-        law.theta_bar, law._logit_p = same_shape(theta_bar=theta_bar, logit_p=logit_p)
+        law.names, law.noise_names = ("theta_bar", "logit_p"), ("logit_p",)
+        law.theta_bar, law.logit_p = same_shape(theta_bar=theta_bar, logit_p=logit_p)
         return law
 
     @property
     def p(self) -> Tensor:
         """Probability that the connection is present."""
-        return self._p if self._logit_p is None else torch.sigmoid(self._logit_p)
+        return torch.sigmoid(self._presence) if "logit_p" in self.names else self._presence
 
     @p.setter
     def p(self, p: Tensor) -> None:
-        self._p = p
-        self._logit_p: Tensor | None = None
+        self._presence = p
 
     @property
     def logit_p(self) -> Tensor:
         """log p − log(1 − p)."""
-        return torch.logit(self._p) if self._logit_p is None else self._logit_p
+        return self._presence if "logit_p" in self.names else torch.logit(self._presence)
 
-    def rows(self, part: slice) -> Self:
-        """The law of the rows ``part`` of θ."""
-        if self._logit_p is None:
-            return super().rows(part)
-        return self.from_logit(self.theta_bar[part], self._logit_p[part])
+    @logit_p.setter
+    def logit_p(self, logit_p: Tensor) -> None:
+        self._presence = logit_p
 
     def log_mgf(self, t: Tensor | float) -> Tensor:
         """K(t) = log(1 − p + p exp(t θ_bar))."""
@@ -109,8 +112,9 @@ class Bernoulli(Law):
 
     @staticmethod
     def project_(alpha: Alpha) -> None:
-        """Keep p in [ε, 1 − ε]."""
-        alpha["p"].clamp_(EPSILON, 1 - EPSILON)
+        """Keep p in [ε, 1 − ε]; any logit is allowed."""
+        if "p" in alpha:
+            alpha["p"].clamp_(EPSILON, 1 - EPSILON)
 
     @classmethod
     def start(cls, shape: tuple[int, ...], *, generator: torch.Generator, p: Tensor | float = 0.5) -> Self:
@@ -118,11 +122,10 @@ class Bernoulli(Law):
         return cls(small_normal(shape, generator=generator), p)
 
     def potential(self, theta: Tensor) -> Tensor:
-        """φ = −log p on θ_bar and −log(1 − p) on 0; where θ_bar = 0 they are one atom of mass 1."""
-        present = -logsigmoid(self.logit_p)
-        absent = -logsigmoid(-self.logit_p)
-        phi = torch.where(theta != 0, present, absent)
-        return torch.where(self.theta_bar == 0, 0.0, phi)
+        """φ = −log p on θ_bar, −log(1 − p) on 0, infinite elsewhere; one atom of mass 1 if θ_bar = 0."""
+        atom = torch.where(theta == 0, -logsigmoid(-self.logit_p), torch.inf)
+        phi = torch.where(theta == self.theta_bar, -logsigmoid(self.logit_p), atom)
+        return torch.where((self.theta_bar == 0) & (theta == 0), 0.0, phi)
 
     def path(self, theta: Tensor) -> Tensor:
         """θ = θ_bar z moves with θ_bar where the connection is present (z = 1).
@@ -139,6 +142,6 @@ class Bernoulli(Law):
 
     def summary(self) -> dict[str, float]:
         """Mean of p and mean entropy of presence, in nats."""
-        p = self.p.detach()
-        entropy = -(p * logsigmoid(self.logit_p) + (1 - p) * logsigmoid(-self.logit_p))
+        p, logit_p = self.p.detach(), self.logit_p.detach()
+        entropy = -(p * logsigmoid(logit_p) + (1 - p) * logsigmoid(-logit_p))
         return {"mean_p": float(p.mean()), "entropy_p": float(entropy.mean())}

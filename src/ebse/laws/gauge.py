@@ -17,15 +17,14 @@ def regauged(
     sigma: Tensor | float | None,
 ) -> Law:
     """The Bernoulli law with presence p, or Gaussian law with σ, that has the K(1) of ``law``."""
-    if noise is not None and p is None and sigma is None:
-        if isinstance(law, Bernoulli):
-            p = noise
-        elif isinstance(law, Gaussian):
-            sigma = noise
-    if (p is None) == (sigma is None):
+    given = {"p": p, "sigma": sigma, "a number without its name": noise}
+    named = [name for name, value in given.items() if value is not None]
+    if noise is not None and named[:-1] == [] and isinstance(law, (Bernoulli, Gaussian)):
+        p, sigma = (noise, None) if isinstance(law, Bernoulli) else (None, noise)
+    elif named not in (["p"], ["sigma"]):
         raise TypeError(
             f"with_noise of a {type(law).__name__} law takes one of p (a Bernoulli law) and sigma "
-            f"(a Gaussian law), got p = {p}, sigma = {sigma}; write with_noise(p=0.1)"
+            f"(a Gaussian law), got {' and '.join(named) or 'neither'}; write with_noise(p=0.1)"
         )
     if p is not None:
         return bernoulli_with_effective(law.effective(), p)

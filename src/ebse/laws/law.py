@@ -34,10 +34,12 @@ class Law(ABC):
     energy that is not linear in θ also ask for ``potential``, ``path`` and ``nodes``.
     """
 
-    names: ClassVar[tuple[str, ...]]
-    """Names of α, which are the constructor's arguments, means first."""
-    noise_names: ClassVar[tuple[str, ...]] = ()
+    names: tuple[str, ...]
+    """Names of α, means first."""
+    noise_names: tuple[str, ...] = ()
     """Those of α that say how random θ is; the others say where it is."""
+    random: ClassVar[bool] = True
+    """Whether θ is random at all: only a law whose draws are its mean, whatever the tilt, is not."""
     support: ClassVar[Support] = "other"
     """Where θ lives: a density on the real line, finitely many atoms, or something else."""
 
@@ -137,7 +139,7 @@ class Law(ABC):
         >>> from ebse.laws import Point
         >>> law = Point(torch.tensor([-3.0, 0.5])).with_noise(p=0.1)
         >>> law
-        Bernoulli(shape=(2,), theta_bar=-1.62, p=0.528)
+        Bernoulli(shape=(2,), theta_bar=-1.62, logit_p=0.431)
         >>> law.effective()
         tensor([-3.0000,  0.5000])
         """
@@ -148,7 +150,7 @@ class Law(ABC):
 
     def summary(self) -> dict[str, float]:
         """Mean of each of α that is noise, by name."""
-        return {f"mean_{name}": float(self.alpha[name].mean()) for name in self.noise_names}
+        return {f"mean_{name}": float(self.alpha[name].detach().mean()) for name in self.noise_names}
 
     def with_alpha(self, alpha: Alpha) -> Self:
         """The law of the same family with other α, taken as they are and unchecked."""
@@ -183,12 +185,17 @@ class Law(ABC):
 
     def _derivatives(self, t: Tensor | float) -> tuple[Tensor, Tensor]:
         """K′(t) and K″(t) by autograd, differentiable again where gradients are recorded."""
-        t = self.full_tilt(t).clone()
+        t = self.full_tilt(t)
         recorded = [t, *self.alpha.values()]
         again = torch.is_grad_enabled() and any(x.requires_grad for x in recorded)
-        with torch.enable_grad():
+        # Inside inference mode autograd is off, and tensors made there cannot be recorded: copies can.
+        with torch.inference_mode(False), torch.enable_grad():
+            t = t.clone()
             t = t if t.requires_grad else t.requires_grad_()
-            first = self._slope(self.log_mgf(t), t)
+            law = self
+            if any(x.is_inference() for x in recorded):
+                law = self.with_alpha({name: x.clone() for name, x in self.alpha.items()})
+            first = self._slope(law.log_mgf(t), t)
             second = self._slope(first, t)
         return (first, second) if again else (first.detach(), second.detach())
 

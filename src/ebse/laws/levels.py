@@ -5,6 +5,7 @@ from typing import Self, final
 import torch
 from torch import Tensor
 
+from ebse import noise
 from ebse.arguments import as_float_tensor, within
 from ebse.laws.law import Alpha, Law
 
@@ -63,7 +64,7 @@ class Levels(Law):
 
     @staticmethod
     def project_(alpha: Alpha) -> None:
-        """Keep p positive with sum 1."""
+        """Keep p positive, and divide it by its sum."""
         alpha["p"].clamp_(min=SMALLEST_P)
         alpha["p"].div_(alpha["p"].sum(-1, keepdim=True))
 
@@ -77,9 +78,9 @@ class Levels(Law):
     ) -> Self:
         """Levels −1, −1/2, 0, 1/2, 1, with probabilities a little off equal."""
         if theta_bar is None:
-            theta_bar = torch.linspace(-1, 1, 5)
-        uneven = torch.rand((*shape, len(theta_bar)), generator=generator, device=generator.device)
-        alpha = {"theta_bar": theta_bar, "p": 1 + 0.05 * uneven}
+            theta_bar = torch.linspace(-1, 1, 5, device=generator.device)
+        u = noise.uniform(noise.draw_key(generator), (*shape, len(theta_bar)), device=theta_bar.device)
+        alpha = {"theta_bar": theta_bar, "p": 1 + 0.05 * u.to(theta_bar.dtype)}
         cls.project_(alpha)
         return cls(**alpha)
 
@@ -102,3 +103,8 @@ class Levels(Law):
         log_p = torch.log_softmax(torch.log(self.p), -1).movedim(-1, 0)
         column = (-1,) + (1,) * (self.p.ndim - 1)
         return self.theta_bar.reshape(column).expand(log_p.shape), log_p
+
+    def summary(self) -> dict[str, float]:
+        """Mean entropy of the levels, in nats."""
+        _, log_p = self.nodes(1)
+        return {"entropy_p": float(-(log_p.exp() * log_p).detach().sum(0).mean())}

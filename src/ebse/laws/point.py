@@ -18,6 +18,7 @@ class Point(Law):
     """
 
     names = ("theta_bar",)
+    random = False
     support = "atoms"
 
     def __init__(self, theta_bar: Tensor | float) -> None:
@@ -51,8 +52,8 @@ class Point(Law):
         return cls(small_normal(shape, generator=generator))
 
     def potential(self, theta: Tensor) -> Tensor:
-        """φ(θ) = −log 1 = 0 on the one atom."""
-        return torch.zeros_like(theta)
+        """φ(θ) = −log 1 = 0 on the one atom, infinite elsewhere."""
+        return torch.where(theta == self.theta_bar, 0.0, torch.inf)
 
     def path(self, theta: Tensor) -> Tensor:
         """The atom moves with θ_bar."""

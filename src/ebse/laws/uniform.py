@@ -89,13 +89,19 @@ class Uniform(Law):
 
         A constant between the bounds: moving them moves θ, not the density seen at a fixed u.
         """
+        if not bool((self.half_width > 0).all()):
+            raise ValueError(
+                "half_width must be > 0 for θ to have a density, got 0; "
+                "use the Point law for parameters without noise"
+            )
         inside = (theta - self.theta_bar).abs() <= self.half_width * (1 + 1e-6)
         phi = torch.log(2 * self.half_width).detach()
         return torch.where(inside, phi, math.inf)
 
     def path(self, theta: Tensor) -> Tensor:
         """θ = θ_bar + w x with x held, so that ∂θ/∂θ_bar = 1 and ∂θ/∂w = x."""
-        held = ((theta - self.theta_bar) / self.half_width.clamp(min=1e-300)).detach()
+        width = torch.where(self.half_width > 0, self.half_width, 1.0)
+        held = ((theta - self.theta_bar) / width).detach()
         return self.theta_bar + self.half_width * held
 
     def nodes(self, n_nodes: int) -> tuple[Tensor, Tensor]:

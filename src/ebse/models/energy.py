@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ebse import noise
 from ebse.arguments import count, units
 from ebse.laws import Law
 
@@ -74,7 +75,7 @@ class LinearEnsemble:
     def sample_theta_given_vh(self, v: Tensor, h: Tensor, *, generator: torch.Generator) -> Parameters:
         """Sample θ ~ P(θ | v, h), each law tilted by its s(v, h)."""
         s = self._checked(v, h)
-        return {name: law.sample(s[name], generator=generator) for name, law in self.laws.items()}
+        return draw_laws(self.laws, s, noise.draw_key(generator))
 
     def with_laws(self, **laws: Law) -> "LinearEnsemble":
         """The ensemble with some of its laws exchanged."""
@@ -84,14 +85,18 @@ class LinearEnsemble:
         v = units("v", v, self.D, dtype=self.dtype)
         h = units("h", h, self.K, dtype=self.dtype)
         s = dict(self.statistics(v, h))
+        if set(s) != set(self.laws):
+            raise ValueError(
+                f"statistics and laws must have the same names, got {sorted(s)} and {sorted(self.laws)}; "
+                "give each parameter array both"
+            )
         batch = np.broadcast_shapes(tuple(v.shape[:-1]), tuple(h.shape[:-1]))
         for name, law in self.laws.items():
             expected = (*batch, *law.shape)
-            if name not in s or s[name].shape != expected:
-                got = tuple(s[name].shape) if name in s else "nothing"
+            if s[name].shape != expected:
                 raise ValueError(
                     f"statistics must give {name!r} in shape {tuple(expected)} for v of shape "
-                    f"{tuple(v.shape)}, got {got}; its last axes are those of the law"
+                    f"{tuple(v.shape)}, got {tuple(s[name].shape)}; its last axes are those of the law"
                 )
         return s
 
@@ -105,7 +110,7 @@ class EnergyEnsemble:
     energy
         E: maps v (N, D), h (N, K) and θ, a dictionary of arrays (N, *shape), to (N,) energies.
     laws
-        The law of each parameter array, by name. Each needs a ``potential`` unless its atoms are few.
+        The law of each parameter array, by name. Each needs a ``potential``, and ``nodes`` if it has atoms.
     n_visible, n_hidden
         D and K.
 
@@ -154,6 +159,15 @@ class EnergyEnsemble:
     def with_laws(self, **laws: Law) -> "EnergyEnsemble":
         """The ensemble with some of its laws exchanged."""
         return EnergyEnsemble(self._energy, {**self.laws, **laws}, n_visible=self.D, n_hidden=self.K)
+
+
+def draw_laws(laws: Mapping[str, Law], tilts: Mapping[str, Tensor], key: int) -> Parameters:
+    """θ of every law, tilted, with noise of its own from one key."""
+    theta = {}
+    for n, (name, law) in enumerate(laws.items()):
+        t = law.full_tilt(tilts[name])
+        theta[name] = law.draw(t, noise.uniform(noise.subkey(key, n), tuple(t.shape), device=t.device))
+    return theta
 
 
 def law_sum(law: Law, x: Tensor) -> Tensor:

@@ -4,29 +4,32 @@ Where θ itself is summed, each law supplies its nodes: its atoms, or a Gauss ru
 for the smooth integrands here once it has some tens of nodes.
 """
 
+import itertools
 import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
 
-from ebse.models.energy import EnergyEnsemble, LinearEnsemble
+from ebse.arguments import units
+from ebse.laws.bernoulli import log1p_exp
+from ebse.models.energy import EnergyEnsemble, LinearEnsemble, law_sum
 from ebse.models.leaves import Gradient, gradient_of, leaves_of, rebuilt
 from ebse.models.rbse import RestrictedBoltzmannEnsemble, Theta
 
 LARGEST_TABLE = 2**26
-"""No sum has more terms than this: half a gigabyte of float64."""
+"""No sum has more terms than this."""
+BLOCK = 2**20
 
 Collapsible = RestrictedBoltzmannEnsemble | LinearEnsemble
 Ensemble = Collapsible | EnergyEnsemble
 Axis = tuple[str | int, ...]
 
 
-def states(n: int, *, dtype: torch.dtype = torch.float64) -> Tensor:
-    """All binary vectors of length n, (2^n, n), counting upwards with the last unit fastest."""
-    _bounded(2**n * max(n, 1))
-    bits = torch.arange(2**n).unsqueeze(-1) >> torch.arange(n - 1, -1, -1)
+def states(n: int, *, dtype: torch.dtype = torch.float64, part: slice = slice(None)) -> Tensor:
+    """All binary vectors of length n (or a part of them), counting upwards with the last unit fastest."""
+    _bounded(2**n)
+    bits = torch.arange(*part.indices(2**n)).unsqueeze(-1) >> torch.arange(n - 1, -1, -1)
     return (bits & 1).to(dtype)
 
 
@@ -35,11 +38,18 @@ def log_zeta(ensemble: Collapsible) -> Tensor:
     if isinstance(ensemble, LinearEnsemble):
         return torch.logsumexp(_log_weights(ensemble).flatten(), 0)
     _binary(ensemble)
-    if ensemble.D <= ensemble.K:
-        return torch.logsumexp(-ensemble.free_energy(states(ensemble.D, dtype=ensemble.dtype)), 0)
     W, b, c = ensemble.effective()
-    h = states(ensemble.K, dtype=ensemble.dtype)
-    return torch.logsumexp(h @ c + softplus(h @ W.T + b).sum(-1), 0)
+    if ensemble.D > ensemble.K:
+        W, b, c = W.T, c, b
+    n, other = W.shape
+    _bounded(2**n)
+    # Blocks of states whose inputs to the other side fill no more than BLOCK numbers.
+    step = max(BLOCK // other, 1)
+    parts = []
+    for start in range(0, 2**n, step):
+        x = states(n, dtype=ensemble.dtype, part=slice(start, start + step))
+        parts.append(torch.logsumexp(x @ b + log1p_exp(x @ W + c).sum(-1), 0))
+    return torch.logsumexp(torch.stack(parts), 0)
 
 
 def log_joint_vh(ensemble: Collapsible) -> Tensor:
@@ -86,7 +96,7 @@ def log_marginal_theta(ensemble: Collapsible, theta: dict[str, Tensor]) -> Tenso
     """log P(θ) = −φ(θ; α) + log Z(θ) − log ζ(α): the law times Z(θ), not the law itself."""
     phi = torch.zeros(())
     for name, law in ensemble.laws.items():
-        phi = phi + law.potential(theta[name]).flatten(1).sum(-1)
+        phi = phi + law_sum(law, law.potential(theta[name]))
     return -phi + log_partition(ensemble, theta) - log_zeta(ensemble)
 
 
@@ -144,8 +154,7 @@ def decomposition(ensemble: Ensemble, v: Tensor, *, n_nodes: int = 12) -> Decomp
     log_p = torch.logsumexp(-_energies(ensemble, theta), 1)  # (2^D, G): log Σ_h exp(−E)
     log_z = torch.logsumexp(log_p, 0)  # (G,)
     log_zeta = torch.logsumexp(log_w + log_z, 0)
-    row = (v.long() << torch.arange(ensemble.D - 1, -1, -1)).sum(-1)
-    log_p = log_p[row]  # (N, G)
+    log_p = log_p[_row_numbers(ensemble, v)]  # (N, G)
     evidence = torch.logsumexp(log_w + log_p, 1)
     posterior = log_w + log_p - evidence.unsqueeze(-1)
     marginal = log_w + log_z - log_zeta
@@ -162,10 +171,10 @@ def _grid(
     axes: list[Axis] = []
     nodes, log_weights = [], []
     for name, (values, log_w) in rules.items():
-        for index in torch.cartesian_prod(*map(torch.arange, values.shape[1:])).reshape(-1, values.ndim - 1):
-            axes.append((name, *index.tolist()))
-            nodes.append(values[(slice(None), *index)])
-            log_weights.append(log_w[(slice(None), *index)])
+        for index in itertools.product(*map(range, values.shape[1:])):
+            axes.append((name, *index))
+            nodes.append(values.movedim(0, -1)[index])
+            log_weights.append(log_w.movedim(0, -1)[index])
     _bounded(math.prod(map(len, nodes)) * 2 ** (ensemble.D + ensemble.K))
     combined = torch.meshgrid(*nodes, indexing="ij")
     flat = torch.stack([x.flatten() for x in combined], -1)  # (G, P)
@@ -200,6 +209,17 @@ def _log_weights(ensemble: Collapsible) -> Tensor:
     _bounded(2 ** (ensemble.D + ensemble.K))
     v, h = states(ensemble.D, dtype=ensemble.dtype), states(ensemble.K, dtype=ensemble.dtype)
     return ensemble.log_weight(*_pairs(v, h))
+
+
+def _row_numbers(ensemble: Ensemble, v: Tensor) -> Tensor:
+    """Where each row of binary v (N, D) stands among :func:`states`."""
+    v = units("v", v, ensemble.D, dtype=ensemble.dtype)
+    if v.ndim != 2 or bool(((v > 0) & (v < 1)).any()):
+        raise ValueError(
+            f"v must be binary rows of shape (N, {ensemble.D}), got shape {tuple(v.shape)} with values "
+            "between 0 and 1; threshold or sample them first"
+        )
+    return (v.long() << torch.arange(ensemble.D - 1, -1, -1)).sum(-1)
 
 
 def _pairs(v: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:

@@ -4,13 +4,17 @@ from typing import Literal, NamedTuple, Self, final
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
 
 from ebse import noise
 from ebse.arguments import option, units
 from ebse.laws import Law
+from ebse.laws.bernoulli import log1p_exp
+from ebse.models.energy import draw_laws
 
 Visible = Literal["binary", "real"]
+
+BLOCK = 2**20
+"""Values of K that the real reading holds at once."""
 
 
 class Theta(NamedTuple):
@@ -72,6 +76,9 @@ class RestrictedBoltzmannEnsemble:
 
     def with_laws(self, **laws: Law) -> Self:
         """The ensemble with some of its laws exchanged."""
+        unknown = set(laws) - set(self.laws)
+        if unknown:
+            raise TypeError(f"laws must be named W, b or c, got {sorted(unknown)}; write with_laws(W=law)")
         changed = {**self.laws, **laws}
         return type(self)(changed["W"], changed["b"], changed["c"], visible=self.visible)
 
@@ -80,7 +87,8 @@ class RestrictedBoltzmannEnsemble:
     ) -> Self:
         """The ensemble with the same P(v, h) of binary units whose W has another noise.
 
-        See :meth:`ebse.laws.Law.with_noise`, which does the same to any one law.
+        See :meth:`ebse.laws.Law.with_noise`, which does the same to any one law. The average model E[θ] does
+        change, and with it :func:`ebse.representation.map_back`; so does P(h | v) of real visible units.
         """
         return self.with_laws(W=self.W.with_noise(noise, p=p, sigma=sigma))
 
@@ -107,7 +115,7 @@ class RestrictedBoltzmannEnsemble:
         """F(v) = −log Σ_h ∫ P(θ; α) exp(−E(v, h, θ)) dθ, or −log Σ_h exp(−E(v, h, θ))."""
         v = self._v(v)
         bias = self._visible_bias(v) if theta is None else (theta.b * v).sum(-1)
-        return -bias - softplus(self._hidden_input(v, theta)).sum(-1)
+        return -bias - log1p_exp(self._hidden_input(v, theta)).sum(-1)
 
     def mean_h_given_v(self, v: Tensor, theta: Theta | None = None) -> Tensor:
         """P(h_j = 1 | v) = sigmoid(Σ_i K_ij(v_i) + K_j(1)), or sigmoid(Σ_i v_i W_ij + c_j) given θ."""
@@ -120,9 +128,14 @@ class RestrictedBoltzmannEnsemble:
         return torch.sigmoid(torch.einsum("...j,...ij->...i", h, W) + b)
 
     def mean_theta_given_vh(self, v: Tensor, h: Tensor) -> Theta:
-        """E[θ | v, h] = (K′_ij(v_i h_j), K′_i(v_i), K′_j(h_j))."""
-        W, b, c = self._tilts(v, h)
-        return Theta(self.W.mean(W), self.b.mean(b), self.c.mean(c))
+        """E[θ | v, h] = (K′_ij(v_i h_j), K′_i(v_i), K′_j(h_j)); probabilities are averaged over."""
+        v, h = self._v(v), self._h(h)
+        pairs = v.unsqueeze(-1) * h.unsqueeze(-2)
+        if self.visible == "real":
+            up, on = v.unsqueeze(-1).expand(pairs.shape), h.unsqueeze(-2).expand(pairs.shape)
+            W = torch.lerp(self.W.mean(torch.zeros_like(up)), self.W.mean(up), on)
+            return Theta(W, self.b.mean(v), _between(self.c, h))
+        return Theta(_between(self.W, pairs), _between(self.b, v), _between(self.c, h))
 
     def sample_h_given_v(
         self, v: Tensor, theta: Theta | None = None, *, generator: torch.Generator
@@ -140,14 +153,20 @@ class RestrictedBoltzmannEnsemble:
     def sample_theta_given_vh(self, v: Tensor, h: Tensor, *, generator: torch.Generator) -> Theta:
         """Sample θ ~ P(θ | v, h), each parameter from its law tilted by v_i h_j, v_i, h_j  (A3).
 
-        This holds a (..., D, K) array; chains use :mod:`ebse.sampling.explicit`, which does not.
+        Units given as probabilities are drawn first. This holds a (..., D, K) array; chains use
+        :mod:`ebse.sampling.explicit`, which does not.
         """
-        W, b, c = self._tilts(v, h)
-        return Theta(
-            self.W.sample(W, generator=generator),
-            self.b.sample(b, generator=generator),
-            self.c.sample(c, generator=generator),
-        )
+        key = noise.draw_key(generator)
+        v, h = self.binary_units(v, h, noise.subkey(key, 0))
+        tilts = {"W": v.unsqueeze(-1) * h.unsqueeze(-2), "b": v, "c": h}
+        return Theta(**draw_laws(self.laws, tilts, noise.subkey(key, 1)))
+
+    def binary_units(self, v: Tensor, h: Tensor, key: int) -> tuple[Tensor, Tensor]:
+        """v and h where those that are probabilities of binary units are drawn; binary ones stay."""
+        v, h = self._v(v), self._h(h)
+        if self.visible == "binary" and _fractional(v):
+            v = noise.bernoulli(v, noise.subkey(key, 0))
+        return v, noise.bernoulli(h, noise.subkey(key, 1)) if _fractional(h) else h
 
     def _v(self, v: Tensor) -> Tensor:
         return units("v", v, self.D, dtype=self.dtype)
@@ -155,15 +174,16 @@ class RestrictedBoltzmannEnsemble:
     def _h(self, h: Tensor) -> Tensor:
         return units("h", h, self.K, dtype=self.dtype)
 
-    def _tilts(self, v: Tensor, h: Tensor) -> Theta:
-        """s(v, h) = (v hᵀ, v, h), the tilt of each parameter."""
-        v, h = self._v(v), self._h(h)
-        return Theta(v.unsqueeze(-1) * h.unsqueeze(-2), v, h)
-
     def _hidden_input(self, v: Tensor, theta: Theta | None = None) -> Tensor:
         """Σ_i K_ij(v_i) + K_j(1), or Σ_i v_i W_ij + c_j given θ."""
         if theta is None and self.visible == "real":
-            return self.W.log_mgf(v.unsqueeze(-1)).sum(-2) + self.c.effective()
+            # Σ_i in blocks of rows, so that no (N, D, K) array is needed.
+            step = max(BLOCK * self.D // max(v.numel() * self.K, 1), 1)
+            total = self.c.effective()
+            for i in range(0, self.D, step):
+                W = self.W if step >= self.D else self.W.rows(slice(i, i + step))
+                total = total + W.log_mgf(v[..., i : i + step].unsqueeze(-1)).sum(-2)
+            return total
         if theta is None:
             return v @ self.W.effective() + self.c.effective()
         return torch.einsum("...i,...ij->...j", v, theta.W) + theta.c
@@ -177,6 +197,15 @@ class RestrictedBoltzmannEnsemble:
     def __repr__(self) -> str:
         names = ", ".join(f"{letter}={type(law).__name__}" for letter, law in self.laws.items())
         return f"RestrictedBoltzmannEnsemble(D={self.D}, K={self.K}, {names}, visible={self.visible!r})"
+
+
+def _between(law: Law, t: Tensor) -> Tensor:
+    """E[θ] where t is the probability of a tilt of 1: (1 − t) K′(0) + t K′(1)."""
+    return torch.lerp(law.mean(torch.zeros_like(t)), law.mean(torch.ones_like(t)), t)
+
+
+def _fractional(x: Tensor) -> bool:
+    return bool(((x > 0) & (x < 1)).any())
 
 
 def _require_fitting(W: Law, b: Law, c: Law) -> None:

@@ -6,7 +6,8 @@ from torch import Tensor
 from ebse import noise
 from ebse.arguments import count, units
 from ebse.models import RestrictedBoltzmannEnsemble
-from ebse.sampling import State, read_model
+from ebse.sampling import State
+from ebse.sampling.clamped import read_model
 from ebse.sampling.rows import CHUNK_SIZE
 
 
@@ -21,6 +22,8 @@ def clamped_draws(
     """P(h | v, θ) for n_draws models θ ~ P(θ | v) of each row of v (N, D): (N, n_draws, K).
 
     h ~ P(h | v), then θ ~ P(θ | v, h), is an exact draw of θ given v. The mean over draws is P(h | v).
+    Values of binary units between 0 and 1 are probabilities: each draw first draws binary v and reads
+    its model on them.
 
     >>> from ebse.laws import Gaussian, Point
     >>> W, b, c = Gaussian(torch.ones(3, 2), 0.5), Point(torch.zeros(3)), Point(torch.zeros(2))
@@ -31,16 +34,26 @@ def clamped_draws(
     """
     count("n_draws", n_draws)
     v = units("v", v, ensemble.D, dtype=ensemble.dtype)
+    if v.ndim != 2:
+        raise ValueError(
+            f"v must have shape (N, {ensemble.D}), got {tuple(v.shape)}; pass one row per example"
+        )
     key = noise.draw_key(generator)
     with torch.no_grad():
         repeated = v.repeat_interleave(n_draws, 0)
-        h = noise.bernoulli(ensemble.mean_h_given_v(repeated), noise.subkey(key, 0))
-        state = State(repeated, h)
-        means = read_model(ensemble, state, repeated, noise.subkey(key, 1), chunk_size=chunk_size)
+        units_h = repeated.new_zeros(len(repeated), ensemble.K)
+        seen, _ = ensemble.binary_units(repeated, units_h, noise.subkey(key, 0))
+        h = noise.bernoulli(ensemble.mean_h_given_v(seen), noise.subkey(key, 1))
+        means = read_model(ensemble, State(seen, h), seen, noise.subkey(key, 2), chunk_size=chunk_size)
     return means.reshape(len(v), n_draws, ensemble.K)
 
 
 def map_back(ensemble: RestrictedBoltzmannEnsemble, h: Tensor) -> Tensor:
-    """P(v | h, E[θ]): representations (..., K) back to visible space by the average model."""
+    """P(v | h, E[θ]): representations (..., K) back to visible space by the average model.
+
+    This is the paper's way back. With binary units the ensemble's own is ``ensemble.mean_v_given_h(h)``,
+    by the effective parameters; strong noise takes the average model far from them (E[θ] = W_eff − σ²/2
+    for a Gaussian law), and its images with it.
+    """
     with torch.no_grad():
         return ensemble.mean_v_given_h(h, ensemble.average())

@@ -1,6 +1,6 @@
 """Markov chains on ensembles: collapsed, explicit, clamped, and general."""
 
-from ebse.sampling.clamped import clamped_sweeps, read_model
+from ebse.sampling.clamped import clamped_sweeps
 from ebse.sampling.collapsed import collapsed_sweeps
 from ebse.sampling.explicit import explicit_sweeps
 from ebse.sampling.general import ModelState, general_sweeps, start_chains
@@ -16,6 +16,5 @@ __all__ = [
     "explicit_sweeps",
     "general_sweeps",
     "linear_sweeps",
-    "read_model",
     "start_chains",
 ]

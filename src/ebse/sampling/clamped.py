@@ -7,9 +7,10 @@ from ebse import noise
 from ebse.arguments import count, option
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.sampling.rows import CHUNK_SIZE, hidden_noise, pass_over_rows
-from ebse.sampling.state import State, Units
+from ebse.sampling.state import START, State, Units, checked_state
 
 
+@torch.no_grad()
 def clamped_sweeps(
     ensemble: RestrictedBoltzmannEnsemble,
     state: State,
@@ -21,13 +22,14 @@ def clamped_sweeps(
 ) -> State:
     """Sample θ ~ P(θ | v, h), h ~ P(h | v, θ), n_sweeps times (Algorithm 1, lines 12 to 15).
 
-    Leaves P(h, θ | v) invariant. Each sweep conditions on its own last h, where the paper's
-    listing conditions on the first loop's.
+    Leaves P(h, θ | v) invariant; binary units given as probabilities are drawn once, before. Each
+    sweep conditions on its own last h, where the paper's listing conditions on the first loop's.
     """
     count("n_sweeps", n_sweeps, least=0)
     count("chunk_size", chunk_size)
     option("units", units, ("sampled", "mean"))
     key = noise.draw_key(generator)
+    state = checked_state(ensemble, state, units, noise.subkey(key, START))
     for sweep in range(n_sweeps):
         step = noise.subkey(key, sweep)
         mean = read_model(ensemble, state, state.v, step, chunk_size=chunk_size)

@@ -5,9 +5,10 @@ import torch
 from ebse import noise
 from ebse.arguments import count, option
 from ebse.models import RestrictedBoltzmannEnsemble
-from ebse.sampling.state import State, Units
+from ebse.sampling.state import START, State, Units, checked_state
 
 
+@torch.no_grad()
 def collapsed_sweeps(
     ensemble: RestrictedBoltzmannEnsemble,
     state: State,
@@ -29,6 +30,7 @@ def collapsed_sweeps(
     count("n_sweeps", n_sweeps, least=0)
     option("units", units, ("sampled", "mean"))
     key = noise.draw_key(generator)
+    state = checked_state(ensemble, state, units, noise.subkey(key, START))
     v, h = state
     for sweep in range(n_sweeps):
         v = ensemble.mean_v_given_h(h)

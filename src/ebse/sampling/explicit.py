@@ -6,9 +6,10 @@ from ebse import noise
 from ebse.arguments import count, option
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.sampling.rows import CHUNK_SIZE, hidden_noise, pass_over_rows
-from ebse.sampling.state import State, Units
+from ebse.sampling.state import START, State, Units, checked_state
 
 
+@torch.no_grad()
 def explicit_sweeps(
     ensemble: RestrictedBoltzmannEnsemble,
     state: State,
@@ -20,8 +21,9 @@ def explicit_sweeps(
 ) -> State:
     """Sample θ ~ P(θ | v, h), v ~ P(v | h, θ), h ~ P(h | v, θ), n_sweeps times.
 
-    Leaves the joint P(v, h, θ) invariant for any law. At most about ``chunk_size`` connections are
-    held at once; the noise does not depend on it. Algorithm 1 with its k makes k + 1 sweeps.
+    Leaves the joint P(v, h, θ) of binary units invariant for any law. At most about ``chunk_size``
+    connections are held at once; the noise does not depend on it. Algorithm 1 with its k makes k + 1
+    sweeps. Mean-field units tilt θ by their means as they are.
 
     >>> from ebse.laws import Bernoulli, Point
     >>> W, b, c = Bernoulli(torch.ones(3, 2), 0.5), Point(torch.zeros(3)), Point(torch.zeros(2))
@@ -34,6 +36,7 @@ def explicit_sweeps(
     count("chunk_size", chunk_size)
     option("units", units, ("sampled", "mean"))
     key = noise.draw_key(generator)
+    state = checked_state(ensemble, state, units, noise.subkey(key, START))
     for sweep in range(n_sweeps):
         step = noise.subkey(key, sweep)
         state = pass_over_rows(ensemble, state, step, units=units, chunk_size=chunk_size)

@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 from ebse import noise
-from ebse.arguments import count
+from ebse.arguments import count, units
 from ebse.models import EnergyEnsemble
-from ebse.models.energy import Parameters
+from ebse.models.energy import Parameters, draw_laws
 from ebse.sampling.metropolis import LANGEVIN_STEP, theta_sweep
-from ebse.sampling.sites import site_sweep
+from ebse.sampling.sites import binary_state, site_sweep
 from ebse.sampling.state import State
 
 
@@ -20,18 +20,21 @@ class ModelState(NamedTuple):
     v: Tensor
     h: Tensor
     theta: Parameters
+    acceptance: float = 1.0
+    """Share of Langevin moves that were accepted in the last call; near 0 the chain does not move."""
 
 
+@torch.no_grad()
 def start_chains(ensemble: EnergyEnsemble, v: Tensor, *, generator: torch.Generator) -> ModelState:
-    """Chains at v (N, D), with h by fair coins and θ from the law."""
-    h = noise.bernoulli(v.new_full((len(v), ensemble.K), 0.5), noise.draw_key(generator))
-    theta = {
-        name: law.sample(v.new_zeros(len(v), *law.shape), generator=generator).detach()
-        for name, law in ensemble.laws.items()
-    }
-    return ModelState(v, h, theta)
+    """Chains at binary v (N, D), with h by fair coins and θ from the law."""
+    key = noise.draw_key(generator)
+    v = units("v", v, ensemble.D, dtype=ensemble.dtype)
+    h = noise.bernoulli(v.new_full((len(v), ensemble.K), 0.5), noise.subkey(key, 0))
+    zeros = {name: v.new_zeros(len(v), *law.shape) for name, law in ensemble.laws.items()}
+    return ModelState(v, h, draw_laws(ensemble.laws, zeros, noise.subkey(key, 1)))
 
 
+@torch.no_grad()
 def general_sweeps(
     ensemble: EnergyEnsemble,
     state: ModelState,
@@ -44,15 +47,18 @@ def general_sweeps(
     """Sample θ | v, h, then v and h | θ (or h alone), n_sweeps times; P(v, h, θ) stays invariant."""
     count("n_sweeps", n_sweeps, least=0)
     key = noise.draw_key(generator)
-    v, h, theta = state
-    with torch.no_grad():
-        for sweep in range(n_sweeps):
-            step = noise.subkey(key, sweep)
-            theta = theta_sweep(ensemble, State(v, h), theta, noise.subkey(step, 0), step=langevin_step)
-            v, h = site_sweep(
-                lambda v, h, theta=theta: -ensemble.energy(v, h, theta),  # type: ignore[misc]
-                State(v, h),
-                noise.subkey(step, 1),
-                clamp_v=clamp_v,
-            )
-    return ModelState(v, h, theta)
+    v, h = binary_state(ensemble, State(state.v, state.h))
+    theta, accepted = state.theta, 0.0
+    for sweep in range(n_sweeps):
+        step = noise.subkey(key, sweep)
+        theta, acceptance = theta_sweep(
+            ensemble, State(v, h), theta, noise.subkey(step, 0), step=langevin_step
+        )
+        accepted += acceptance / n_sweeps
+        v, h = site_sweep(
+            lambda v, h, theta=theta: -ensemble.energy(v, h, theta),  # type: ignore[misc]
+            State(v, h),
+            noise.subkey(step, 1),
+            clamp_v=clamp_v,
+        )
+    return ModelState(v, h, theta, accepted if n_sweeps else state.acceptance)

@@ -14,11 +14,15 @@ from torch import Tensor
 from ebse import noise
 from ebse.laws import Law
 from ebse.models import EnergyEnsemble
-from ebse.models.energy import Parameters
+from ebse.models.energy import Parameters, law_sum
 from ebse.sampling.state import State
 
-LANGEVIN_STEP = 1.0
-"""Default step, in standard deviations of the law."""
+LANGEVIN_STEP = 1.2
+"""Default step for one parameter, in standard deviations of its law.
+
+With d parameters that move together the step is divided by d^(1/6), which keeps the acceptance where it is
+(Roberts and Rosenthal, "Optimal scaling of discrete approximations to Langevin diffusions", 1998).
+"""
 
 
 def theta_sweep(
@@ -28,18 +32,22 @@ def theta_sweep(
     key: int,
     *,
     step: float = LANGEVIN_STEP,
-) -> Parameters:
-    """Move every parameter once, leaving P(θ | v, h) ∝ P(θ; α) exp(−E(v, h, θ)) invariant."""
+) -> tuple[Parameters, float]:
+    """Move every parameter once, leaving P(θ | v, h) ∝ P(θ; α) exp(−E(v, h, θ)) invariant.
+
+    Also gives the share of the chains whose Langevin move was accepted (1 if there is none).
+    """
     theta = {name: x.clone() for name, x in theta.items()}
     smooth = [name for name, law in ensemble.laws.items() if law.support == "real line"]
+    acceptance = 1.0
     if smooth:
-        theta = _langevin(ensemble, state, theta, smooth, noise.subkey(key, 0), step)
+        theta, acceptance = _langevin(ensemble, state, theta, smooth, noise.subkey(key, 0), step)
     for number, (name, law) in enumerate(ensemble.laws.items(), start=1):
         if law.support == "atoms":
             _gibbs(ensemble, state, theta, name, noise.subkey(key, number))
         elif law.support == "other":
             _independence(ensemble, state, theta, name, noise.subkey(key, number))
-    return theta
+    return theta, acceptance
 
 
 def _langevin(
@@ -49,8 +57,9 @@ def _langevin(
     names: list[str],
     key: int,
     step: float,
-) -> Parameters:
-    """Propose θ − ε²/2 ∇U + ε ξ with U = E + φ and ε = step · sd, accept by Metropolis–Hastings."""
+) -> tuple[Parameters, float]:
+    """Propose θ − ε²/2 ∇U + ε ξ with U = E + φ and ε = step · sd · d^(−1/6), accept or refuse."""
+    step *= sum(ensemble.laws[name].shape.numel() for name in names) ** (-1 / 6)
     scale = {name: step * ensemble.laws[name].variance().detach().sqrt() for name in names}
     U, slope = _slope(ensemble, state, theta, names)
     proposal, forward, backward = dict(theta), torch.zeros_like(U), torch.zeros_like(U)
@@ -58,14 +67,15 @@ def _langevin(
         u = noise.uniform(noise.subkey(key, number), tuple(theta[name].shape), device=U.device)
         xi = torch.special.ndtri(u).to(U.dtype)
         proposal[name] = theta[name] - scale[name] ** 2 / 2 * slope[name] + scale[name] * xi
-        forward = forward + (xi**2).flatten(1).sum(-1) / 2
+        forward = forward + law_sum(ensemble.laws[name], xi**2) / 2
     U_new, slope_new = _slope(ensemble, state, proposal, names)
     for name in names:
         back = theta[name] - proposal[name] + scale[name] ** 2 / 2 * slope_new[name]
-        backward = backward + ((back / scale[name]) ** 2).flatten(1).sum(-1) / 2
+        backward = backward + law_sum(ensemble.laws[name], (back / scale[name]) ** 2) / 2
     log_ratio = U - U_new + forward - backward
     accept = _accept(log_ratio, noise.subkey(key, len(names)))
-    return {name: torch.where(_column(accept, x), proposal[name], x) for name, x in theta.items()}
+    moved = {name: torch.where(_column(accept, x), proposal[name], x) for name, x in theta.items()}
+    return moved, float(accept.double().mean())
 
 
 def _gibbs(ensemble: EnergyEnsemble, state: State, theta: Parameters, name: str, key: int) -> None:
@@ -106,7 +116,7 @@ def _slope(
         moving = {name: theta[name].detach().requires_grad_() for name in names}
         U = ensemble.energy(*state, {**theta, **moving})
         for name in names:
-            U = U + ensemble.laws[name].potential(moving[name]).flatten(1).sum(-1)
+            U = U + law_sum(ensemble.laws[name], ensemble.laws[name].potential(moving[name]))
         slopes = torch.autograd.grad(U.sum(), list(moving.values()))
     return U.detach(), dict(zip(names, slopes, strict=True))
 

@@ -42,8 +42,8 @@ def pass_over_rows(
         return noise.uniform(noise.subkey(key, purpose), shape, window=window, device=v.device)
 
     def draw(law: Law, t: Tensor, purpose: int, *shape: int, window: noise.Window) -> Tensor:
-        # Numbers that a law without noise would not use are not made.
-        return law.draw(t, u(purpose, *shape, window=window)) if law.noise_names else law.mean()
+        # Numbers that a law would not use are not made.
+        return law.draw(t, u(purpose, *shape, window=window)) if law.random else law.mean()
 
     for n in _blocks(N, chunk_size // K):
         v_n, h_n = v[n], h[n]

@@ -38,9 +38,14 @@ class GradientAscent:
     centred
         Take the gradient of the centred machine (binary units).
     optimizer
-        Any ``torch.optim`` optimiser instead of plain ascent: a function from parameter groups, which
-        carry ``lr``, to the optimiser. Gradients are those of the log-likelihood to be
-        *maximised*; they reach the optimiser with their sign turned, as a loss.
+        Any ``torch.optim`` optimiser that steps without a closure, instead of plain ascent: a function from
+        parameter groups to the optimiser. The groups carry the rates above as ``lr``, which takes precedence
+        over an ``lr`` given in the function. Gradients are those of a loss, −log-likelihood.
+
+    Notes
+    -----
+    Rates that worked on binary data: ``learning_rate`` 1, ``noise_rate`` 0.01 to 0.1, ``centred=True``.
+    Without centring, contrastive divergence often learns little more than the mean of the data.
 
     >>> GradientAscent(optimizer=lambda groups: torch.optim.Adam(groups, betas=(0.5, 0.99))).momentum
     0.0
@@ -57,10 +62,22 @@ class GradientAscent:
     def __post_init__(self) -> None:
         for name in ("learning_rate", "noise_rate", "momentum", "weight_decay"):
             value = getattr(self, name)
+            if value is not None and not isinstance(value, (int, float)):
+                raise TypeError(f"{name} must be a number, got {value!r}; pass a float >= 0")
             if value is not None and not 0 <= value < float("inf"):
                 raise ValueError(f"{name} must lie in [0, inf), got {value}; pass a number >= 0")
         if self.momentum >= 1:
             raise ValueError(f"momentum must lie in [0, 1), got {self.momentum}; try 0.5 or 0.9")
+        if self.optimizer is not None and not callable(self.optimizer):
+            raise TypeError(
+                f"optimizer must be a function from parameter groups to an optimiser, got "
+                f"{type(self.optimizer).__name__}; write optimizer=lambda groups: torch.optim.Adam(groups)"
+            )
+        if self.optimizer is not None and self.momentum:
+            raise ValueError(
+                f"momentum must be 0 where optimizer is given, got {self.momentum}; "
+                "give the momentum to the optimiser itself"
+            )
         if not callable(self.schedule):
             option("schedule", self.schedule, ("constant", "linear"))
 
@@ -81,7 +98,8 @@ class GradientAscent:
                 decay = self.weight_decay if letter == "W" and not is_noise else 0.0
                 members.setdefault((rate, decay), []).append(x)
         groups: list[dict[str, Any]] = [
-            {"params": params, "lr": rate, "weight_decay": decay} for (rate, decay), params in members.items()
+            {"params": params, "lr": rate} | ({"weight_decay": decay} if decay else {})
+            for (rate, decay), params in members.items()
         ]
         if self.optimizer is not None:
             return self.optimizer(groups)

@@ -11,6 +11,7 @@ from torch import Tensor
 from ebse.models import EnergyEnsemble, LinearEnsemble, RestrictedBoltzmannEnsemble
 from ebse.models.leaves import Gradient, gradient_of, leaves_of, rebuilt
 from ebse.sampling import ModelState, State, general_sweeps, start_chains
+from ebse.sampling.metropolis import LANGEVIN_STEP
 from ebse.training.phases import Phases
 
 
@@ -61,6 +62,7 @@ def monte_carlo_gradient(
     n_samples: int,
     n_sweeps: int,
     generator: torch.Generator,
+    langevin_step: float = LANGEVIN_STEP,
 ) -> Gradient:
     """E[∂φ/∂α]_{P(θ)} − E[∂φ/∂α]_{P(θ|v)} over M = n_samples chains a row (Eq. 10).
 
@@ -69,8 +71,10 @@ def monte_carlo_gradient(
     """
     rows = v.repeat_interleave(n_samples, 0)
     start = start_chains(ensemble, rows, generator=generator)
-    data = general_sweeps(ensemble, start, n_sweeps, generator=generator, clamp_v=True)
-    model = general_sweeps(ensemble, start, n_sweeps, generator=generator)
+    data = general_sweeps(
+        ensemble, start, n_sweeps, generator=generator, clamp_v=True, langevin_step=langevin_step
+    )
+    model = general_sweeps(ensemble, start, n_sweeps, generator=generator, langevin_step=langevin_step)
     alpha = leaves_of(ensemble)
     ensemble = rebuilt(ensemble, alpha)
     return gradient_of(_log_weight(ensemble, data) - _log_weight(ensemble, model), alpha)

@@ -23,7 +23,8 @@ class Training:
     """A training run: it holds the ensemble, its history, and whatever the next step needs.
 
     An interruption or an error leaves ``ensemble`` as the last completed step made it and ``history`` with
-    the rows of all completed epochs; ``fit`` goes on from there.
+    the rows of all completed epochs; ``fit`` goes on from there. On small models one thread is fastest:
+    ``torch.set_num_threads(1)``.
 
     Parameters
     ----------
@@ -37,6 +38,16 @@ class Training:
         What is written into each row of the history.
     generator
         Supplies the order of rows and one key for each sampling call.
+
+    Attributes
+    ----------
+    ensemble
+        The ensemble as trained so far; its laws are ``ensemble.W``, ``ensemble.b`` and ``ensemble.c``.
+    history
+        One row of numbers for each epoch, by name: what the monitors found. ``log_likelihood`` is among
+        them where one side has at most 12 units.
+    n_steps
+        Completed steps.
 
     >>> from ebse.laws import Bernoulli, Point
     >>> g = torch.Generator().manual_seed(0)
@@ -59,9 +70,10 @@ class Training:
         batch_size: int = 100,
         monitors: Sequence[Monitor] = DEFAULT_MONITORS,
     ) -> None:
-        noise.draw_key(generator)  # says at once what a generator is
+        noise.require_generator(generator)
         self.e_step = ContrastiveDivergence() if e_step is None else e_step
         self.m_step = GradientAscent() if m_step is None else m_step
+        _require_parts(ensemble, self.e_step, self.m_step)
         self.batch_size = count("batch_size", batch_size)
         self.monitors = tuple(monitors)
         self.generator = generator
@@ -74,10 +86,9 @@ class Training:
         with torch.no_grad():
             for letter, law in ensemble.laws.items():
                 law.project_(self._alpha[letter])
-        self._optimizer = self.m_step.build(ensemble.laws, self._alpha)
-        self._rates = [group["lr"] for group in self._optimizer.param_groups]
         self.ensemble = self._completed(ensemble)
-        self._memory: Memory | None = None
+        self._begin_ascent()
+        self._memory: Memory = {}
         self._offsets: Offsets | None = None
 
     def fit(
@@ -93,10 +104,11 @@ class Training:
         held_out = None if held_out is None else self._rows("held_out", held_out)
         count("n_epochs", n_epochs, least=0)
         n_batches = -(-len(v) // self.batch_size)
-        if self._memory is None:
-            self._memory = self.e_step.start(self.ensemble, v, self.batch_size, generator=self.generator)
-            if self.m_step.centred:
-                self._offsets = Offsets(v.mean(0), v.new_full((self.ensemble.K,), 0.5))
+        self._memory = self.e_step.start(
+            self.ensemble, v, self.batch_size, self._memory, generator=self.generator
+        )
+        if self.m_step.centred and self._offsets is None:
+            self._offsets = Offsets(v.mean(0), v.new_full((self.ensemble.K,), 0.5))
         for epoch in range(n_epochs):
             order = torch.randperm(len(v), generator=self.generator, device=self.generator.device)
             for batch in range(n_batches):
@@ -111,18 +123,21 @@ class Training:
 
     def _step(self, v: Tensor, rows: Tensor) -> None:
         """One E-step and one M-step on a batch."""
-        assert self._memory is not None
         with torch.no_grad():
             phases, memory = self.e_step.phases(
                 self.ensemble, v, rows, self._memory, generator=self.generator
             )
         slopes = gradient(self.ensemble, phases, self._offsets)
-        ascend(self.ensemble, self._alpha, slopes, self._optimizer, self._offsets)
-        self._require_finite()
+        try:
+            ascend(self.ensemble, self._alpha, slopes, self._optimizer, self._offsets)
+            completed = self._completed(self.ensemble)
+            self._require_finite(completed)
+        except BaseException:
+            self._take_back()
+            raise
+        self.ensemble, self._memory = completed, memory
         if self._offsets is not None:
             self._offsets = moved_offsets(self._offsets, *phases.data)
-        self._memory = memory
-        self.ensemble = self._completed(self.ensemble)
         self.n_steps += 1
 
     def _completed(self, ensemble: RestrictedBoltzmannEnsemble) -> RestrictedBoltzmannEnsemble:
@@ -133,26 +148,45 @@ class Training:
         }
         return rebuilt(ensemble, copies)
 
-    def _require_finite(self) -> None:
-        """Stop where a parameter is not finite, with the leaves back at the last completed step."""
-        for letter, law in self.ensemble.laws.items():
-            for name, x in self._alpha[letter].items():
-                if bool(torch.isfinite(x).all()):
-                    continue
-                rate = "noise_rate" if name in law.noise_names else "learning_rate"
-                with torch.no_grad():
-                    for part, kept in self.ensemble.laws.items():
-                        for other, value in kept.alpha.items():
-                            self._alpha[part][other].copy_(value)
+    def _begin_ascent(self) -> None:
+        self._optimizer = self.m_step.build(self.ensemble.laws, self._alpha)
+        self._rates = [group["lr"] for group in self._optimizer.param_groups]
+
+    def _take_back(self) -> None:
+        """The leaves as the last completed step made them, and an optimiser that remembers nothing else."""
+        with torch.no_grad():
+            for letter, law in self.ensemble.laws.items():
+                for name, value in law.alpha.items():
+                    self._alpha[letter][name].copy_(value)
+        self._begin_ascent()
+
+    def _require_finite(self, ensemble: RestrictedBoltzmannEnsemble) -> None:
+        """Stop where a parameter, or the effective one it makes, is not finite, and say what to lower."""
+        values = {
+            (letter, name): x
+            for letter, law in ensemble.laws.items()
+            for name, x in {**law.alpha, "K(1)": law.effective()}.items()
+        }
+        # One number tells that all is well, which is the usual case; only then is there nothing to name.
+        if bool(torch.isfinite(torch.stack([x.sum() for x in values.values()]).sum())):
+            return
+        for (letter, name), x in values.items():
+            if not bool(torch.isfinite(x).all()):
                 raise FloatingPointError(
                     f"training diverged at step {self.n_steps + 1}: {name} of {letter} is not finite; "
-                    f"lower {rate} (now {self._rate_of(x):g}) or momentum. The ensemble of step "
+                    f"lower {self._rates_of(letter, name)} or momentum. The ensemble of step "
                     f"{self.n_steps} is kept in this run's .ensemble and its rows in .history"
                 )
 
-    def _rate_of(self, x: Tensor) -> float:
-        groups = self._optimizer.param_groups
-        return float(next(g["lr"] for g in groups if any(y is x for y in g["params"])))
+    def _rates_of(self, letter: str, name: str) -> str:
+        law, m_step = self.ensemble.laws[letter], self.m_step
+        rates = ["noise_rate" if name in law.noise_names else "learning_rate"]
+        if name not in law.names and m_step.noise_rate is not None:
+            rates.append("noise_rate")
+        values = {rate: getattr(m_step, rate) for rate in rates}
+        if values.get("noise_rate", 0.0) is None:
+            values = {"learning_rate": m_step.learning_rate}
+        return " and ".join(f"{rate} (now {value:g})" for rate, value in values.items())
 
     def _set_rates(self, done: float) -> None:
         factor = self.m_step.factor(done)
@@ -174,3 +208,30 @@ class Training:
                 "pass one row per example"
             )
         return v
+
+
+def _require_parts(ensemble: RestrictedBoltzmannEnsemble, e_step: EStep, m_step: GradientAscent) -> None:
+    """An ensemble, an E-step and an M-step that can work together."""
+    if not isinstance(ensemble, RestrictedBoltzmannEnsemble):
+        raise TypeError(
+            f"ensemble must be a RestrictedBoltzmannEnsemble, got {type(ensemble).__name__}; other ensembles "
+            "are trained with ebse.training.gradient or monte_carlo_gradient and an optimiser of your own"
+        )
+    if isinstance(e_step, type) or not hasattr(e_step, "phases"):
+        raise TypeError(
+            f"e_step must be an E-step, got {e_step!r}; pass ContrastiveDivergence() or Algorithm1()"
+        )
+    if not isinstance(m_step, GradientAscent):
+        raise TypeError(
+            f"m_step must be a GradientAscent, got {m_step!r}; pass GradientAscent(learning_rate=0.1), "
+            "with optimizer=… for another optimiser"
+        )
+    if m_step.centred:
+        if ensemble.visible != "binary":
+            raise ValueError("visible must be 'binary' for centred gradients, got 'real'; use centred=False")
+        for name in ("b", "c"):
+            law = ensemble.laws[name]
+            try:
+                law.shifted(torch.zeros_like(law.effective()))
+            except TypeError as error:
+                raise TypeError(f"{name} cannot be shifted: {error}") from None

@@ -26,9 +26,15 @@ class EStep(Protocol):
     """How the two expectations of Eq. 6 are estimated."""
 
     def start(
-        self, ensemble: RestrictedBoltzmannEnsemble, v: Tensor, n_chains: int, *, generator: torch.Generator
+        self,
+        ensemble: RestrictedBoltzmannEnsemble,
+        v: Tensor,
+        n_chains: int,
+        memory: Memory,
+        *,
+        generator: torch.Generator,
     ) -> Memory:
-        """The memory before the first batch of the training rows v."""
+        """The memory at the start of a pass over the rows v, given what there was before (or nothing)."""
 
     def phases(
         self,
@@ -67,11 +73,17 @@ class ContrastiveDivergence:
         option("units", self.units, ("sampled", "mean"))
 
     def start(
-        self, ensemble: RestrictedBoltzmannEnsemble, v: Tensor, n_chains: int, *, generator: torch.Generator
+        self,
+        ensemble: RestrictedBoltzmannEnsemble,
+        v: Tensor,
+        n_chains: int,
+        memory: Memory,
+        *,
+        generator: torch.Generator,
     ) -> Memory:
-        """Chains at randomly chosen training rows, if they persist."""
-        if not self.persistent:
-            return {}
+        """Chains at randomly chosen training rows, if they persist and have not begun yet."""
+        if memory or not self.persistent:
+            return memory
         rows = torch.randint(len(v), (n_chains,), generator=generator, device=generator.device)
         v = v[rows.to(v.device)]
         return {"v": v, "h": ensemble.sample_h_given_v(v, generator=generator)}
@@ -131,10 +143,18 @@ class Algorithm1:
         option("units", self.units, ("sampled", "mean"))
 
     def start(
-        self, ensemble: RestrictedBoltzmannEnsemble, v: Tensor, n_chains: int, *, generator: torch.Generator
+        self,
+        ensemble: RestrictedBoltzmannEnsemble,
+        v: Tensor,
+        n_chains: int,
+        memory: Memory,
+        *,
+        generator: torch.Generator,
     ) -> Memory:
-        """A hidden state for each training row, if they persist."""
-        return {"h": self._first_h(ensemble, v, generator)} if self.persistent else {}
+        """A hidden state for each training row, if they persist; rows are known by their place."""
+        if not self.persistent or (memory and len(memory["h"]) == len(v)):
+            return memory
+        return {"h": self._first_h(ensemble, v, generator)}
 
     def phases(
         self,
