@@ -1,5 +1,6 @@
 """The border: checks of what callers pass, and the sentences they get when it is wrong."""
 
+import math
 import operator
 from collections.abc import Sequence
 
@@ -27,7 +28,8 @@ def within(name: str, x: Tensor, low: float, high: float, *, remedy: str, closed
     fine = (x >= low) & (x <= high) if closed else (x > low) & (x < high)
     if not bool(fine.all()):
         bad = x[~fine].flatten()[0].item()
-        interval = f"[{low:g}, {high:g}]" if closed else f"({low:g}, {high:g})"
+        closing = "]" if closed and math.isfinite(high) else ")"
+        interval = f"{'[' if closed else '('}{low:g}, {high:g}{closing}"
         raise ValueError(f"{name} must lie in {interval}, got {bad:g}; {remedy}")
     return x
 
@@ -56,7 +58,7 @@ def units(name: str, x: Tensor, n: int, *, dtype: torch.dtype) -> Tensor:
     if x.ndim == 0 or x.shape[-1] != n:
         raise ValueError(
             f"{name} must have shape (..., {n}), got {tuple(x.shape)}; "
-            f"the last axis counts the {n} units of the ensemble"
+            f"the last axis counts the {n} units of the ensemble (images: v.flatten(1))"
         )
     if x.dtype != dtype:
         x = x.to(dtype)

@@ -14,6 +14,13 @@ from ebse.report.claims import claims_table, figures_table, verdicts
 from ebse.report.figure2 import figure2
 from ebse.report.files import in_place
 
+EXPLAINED = """
+RBM: restricted Boltzmann machine. RBSE: restricted Boltzmann stochastic ensemble, an RBM with random weights.
+self distance: from a point of the curve to its images. image to manifold: from the images to the curve, and
+beside it what the same spread would give if it had no direction. outliers: distance of isolated points to the
+curve after and before. coverage: share of the curve within 0.05 of the images of five points. tangent/normal:
+spread of the images along the curve over their spread across it."""
+
 
 def main() -> int:
     """Train, measure, draw, print; 0 if every claim met its bar, 1 if not, 130 if interrupted."""
@@ -41,6 +48,7 @@ def main() -> int:
     found = verdicts(rows)
     print(f"\nThe claims of section 3.1, {len(config.seeds)} seeds each:\n\n{claims_table(found)}")
     print(f"\nAll figures, means over seeds:\n\n{figures_table(rows)}")
+    print(EXPLAINED)
     print(f"\nPicture: {figure}\nRows:    {table}")
     if interrupted:
         print("Interrupted: the tables hold what was finished.")
@@ -58,8 +66,10 @@ def collect(config: ManifoldsConfig, n_workers: int) -> tuple[list[Result], bool
             results.append(result)
             elapsed = time.perf_counter() - began
             left = elapsed / len(results) * (n_jobs - len(results))
+            # The first results come late, after the processes have started.
+            estimate = f", about {left:3.0f} s left" if len(results) > 5 else ""
             end = "\n" if len(results) == n_jobs or not sys.stderr.isatty() else "\r"
-            line = f"  {len(results):2d} of {n_jobs} trained, {elapsed:3.0f} s, about {left:3.0f} s left "
+            line = f"  {len(results):2d} of {n_jobs} trained, {elapsed:3.0f} s{estimate} "
             print(line, end=end, file=sys.stderr, flush=True)
     except KeyboardInterrupt:
         interrupted = True

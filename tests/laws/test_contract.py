@@ -10,7 +10,7 @@ import torch
 from ebse import noise
 from ebse.laws import Law, Levels
 from examples import LAWS
-from monte_carlo import means_depart
+from monte_carlo import FAILURE_RATE, means_depart
 from oracles import law_expectation, tilted_expectation
 
 TILTS = (-1.0, -0.3, 0.0, 0.25, 1.0, 1.5)
@@ -76,7 +76,9 @@ def _departs(samples: torch.Tensor, law: Law, t: torch.Tensor) -> bool:
 
         mean = torch.tensor([moment(e, 1) for e in ELEMENTS]).reshape(SHAPE)
         square = torch.tensor([moment(e, 2) for e in ELEMENTS]).reshape(SHAPE)
-        verdict |= means_depart(f(samples), mean, variance=(square - mean**2).clamp(min=0))
+        variance = (square - mean**2).clamp(min=0)
+        rate = FAILURE_RATE / len(FUNCTIONS)
+        verdict |= means_depart(f(samples), mean, variance=variance, failure_rate=rate)
     return verdict
 
 

@@ -23,7 +23,7 @@ from ebse.sampling import (
     linear_sweeps,
 )
 from examples import LAWS, ensemble
-from monte_carlo import means_depart, states_depart
+from monte_carlo import FAILURE_RATE, means_depart, states_depart
 
 N = 100_000
 MIXES = [(name, "point", "point") for name in sorted(LAWS)]
@@ -259,14 +259,19 @@ def test_general_sweeps_stay(W: str, generator: torch.Generator) -> None:
 
 
 def _theta_departs(small: Small, state: ModelState, log_p: Tensor) -> bool:
-    """Whether E[W] and E[W²] depart from the mixture over (v, h) of tilted moments."""
+    """Whether E[W], E[W²] or E[W_ij v_i h_j] departs from the mixture over (v, h) of tilted moments."""
     p = log_p.exp().reshape(-1, 1, 1)
     v, h = exact.states(3).repeat_interleave(4, 0), exact.states(2).repeat(8, 1)
     t = v.unsqueeze(-1) * h.unsqueeze(-2)
     mean, variance = small.W.mean(t), small.W.variance(t)
-    first, second = (p * mean).sum(0), (p * (variance + mean**2)).sum(0)
-    W = state.theta["W"]
-    return means_depart(W, first) or means_depart(W**2, second)
+    W, pairs = state.theta["W"], state.v.unsqueeze(-1) * state.h.unsqueeze(-2)
+    expected = {
+        "first": (W, (p * mean).sum(0)),
+        "second": (W**2, (p * (variance + mean**2)).sum(0)),
+        "with units": (W * pairs, (p * mean * t).sum(0)),
+    }
+    rate = FAILURE_RATE / len(expected)
+    return any(means_depart(x, y, failure_rate=rate) for x, y in expected.values())
 
 
 @pytest.mark.parametrize("W", ["bernoulli", "gaussian", "uniform"])

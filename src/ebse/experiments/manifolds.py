@@ -35,10 +35,10 @@ class ManifoldsConfig:
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     n_points: int = 1000
     n_hidden: int = 8
-    n_epochs: int = 50
+    n_epochs: int = 40
     batch_size: int = 50
     k: int = 1
-    learning_rate: float = 0.1
+    learning_rate: float = 0.11
     noise_rate: float = 0.001
     start_scale: float = 0.1
     sigma: float = 0.5

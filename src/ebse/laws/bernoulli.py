@@ -31,7 +31,9 @@ def log1p_exp(x: Tensor) -> Tensor:
 
 def presence(name: str, p: Tensor) -> Tensor:
     """``p`` as probabilities of presence, checked."""
-    remedy = "p is the probability that a connection is present: use the Point law for p = 1"
+    remedy = (
+        "p is the probability that a connection is present: use the Point law for p = 1 (or 0, with zeros)"
+    )
     return within(name, p, 0, 1, closed=False, remedy=remedy)
 
 

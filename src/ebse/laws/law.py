@@ -29,9 +29,34 @@ class Law(ABC):
     - its mean K′(t) and variance K″(t);
     - the expected score E[∂φ/∂α | t] = −∂K(t; α)/∂α  (Eq. 6, B2, B6).
 
-    A new law is a constructor whose arguments are α, and ``log_mgf``, ``draw``, ``project_`` and
-    ``start``. No gradient is written by hand: autograd of ``log_mgf`` is exact. Ensembles with an
-    energy that is not linear in θ also ask for ``potential``, ``path`` and ``nodes``.
+    A new law is a class with ``names`` (of its α, stored under these names; ``noise_names`` for those
+    that a noise rate should apply to), ``log_mgf``, ``draw``, ``project_`` and ``start``. No gradient is
+    written by hand: autograd of ``log_mgf`` is exact. Ensembles with an energy that is not linear in θ
+    also ask for ``potential``, ``path`` and ``nodes``. A law of fair signs:
+
+    >>> class Signs(Law):
+    ...     names = ("theta_bar",)
+    ...
+    ...     def __init__(self, theta_bar):
+    ...         self.theta_bar = theta_bar
+    ...
+    ...     def log_mgf(self, t):
+    ...         x = self.tilt(t) * self.theta_bar  # t as a tensor of the law's type
+    ...         return torch.logaddexp(x, -x) - torch.tensor(2.0).log()
+    ...
+    ...     def draw(self, t, u):  # u is uniform in (0, 1), float64
+    ...         above = u < torch.sigmoid(2 * t * self.theta_bar)
+    ...         return torch.where(above, self.theta_bar, -self.theta_bar)
+    ...
+    ...     @staticmethod
+    ...     def project_(alpha):
+    ...         alpha["theta_bar"].clamp_(min=0)
+    ...
+    ...     @classmethod
+    ...     def start(cls, shape, *, generator):
+    ...         return cls(torch.ones(shape))
+    >>> Signs(torch.tensor([2.0])).mean(t=0.5)
+    tensor([1.5232])
     """
 
     names: tuple[str, ...]

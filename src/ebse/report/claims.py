@@ -113,7 +113,7 @@ def figures_table(rows: Sequence[Row]) -> str:
             "law",
             "self distance",
             "image to manifold",
-            "same, isotropic",
+            "(if isotropic)",
             "outliers after/before",
             "coverage",
             "tangent/normal",
@@ -123,8 +123,10 @@ def figures_table(rows: Sequence[Row]) -> str:
         part = [row for row in rows if row["manifold"] == manifold and row["law"] == law]
         # Without noise there is no spread, and the ratio of two roundings means nothing.
         ratio = "–" if law == "point" else f"{fmean(map(tangent_to_normal, part)):.2f}"
-        means = [f"{fmean(number(row, name) for row in part):.3f}" for name in columns]
-        lines.append((manifold, NAMES[law], *means, ratio))
+        means = {name: f"{fmean(number(row, name) for row in part):.3f}" for name in columns}
+        if law == "point":
+            means["isotropic_distance"] = "–"
+        lines.append((manifold, NAMES[law], *means.values(), ratio))
     return aligned(lines)
 
 

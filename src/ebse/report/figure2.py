@@ -39,7 +39,11 @@ def figure2(panels: Mapping[str, Points], path: Path, *, title: str) -> None:
         row[0].set_ylabel(NAMES[law], fontsize=12)
     for axis, text in zip(axes[0], TITLES, strict=True):
         axis.set_title(text, fontsize=10)
-    legend = {"training data": DATA, "test points": INPUT, "images under the ensemble": IMAGE}
+    legend = {
+        "training data": DATA,
+        "test points, with a line to their (mean) image in a and c": INPUT,
+        "images: up by a drawn model, back by the average one": IMAGE,
+    }
     handles = [axes[0, 0].scatter([], [], s=25, color=color, label=name) for name, color in legend.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
     with in_place(path) as temporary:
@@ -71,7 +75,7 @@ def _captured(axis: Axes, points: Points) -> None:
 
 def _clouds(axis: Axes, inputs: Array, images: Array) -> None:
     _dots(axis, images.reshape(-1, 2), s=6, color=IMAGE, alpha=0.5, linewidths=0, zorder=2)
-    _dots(axis, inputs, s=26, color=INPUT, edgecolors="white", linewidths=0.6, zorder=4)
+    _dots(axis, inputs, s=26, facecolors="none", edgecolors=INPUT, linewidths=1.2, zorder=4)
 
 
 def _arrows(axis: Axes, inputs: Array, images: Array) -> None:
