@@ -90,16 +90,26 @@ def test_a_diverging_run_stops_and_keeps_what_it_had(
 
 
 def test_an_infinite_effective_weight_is_divergence(generator: torch.Generator) -> None:
-    """σ is finite and σ²/2 is not: the data is not to blame."""
+    """σ² can be computed with and K(1) = σ²/2 cannot: the data is not to blame."""
     small = RestrictedBoltzmannEnsemble(
         W=Gaussian(torch.zeros(D, K), 1.0), b=Point(torch.zeros(D)), c=Point(torch.zeros(K))
     )
-    m_step = GradientAscent(learning_rate=0.0, noise_rate=1e200)
+    m_step = GradientAscent(learning_rate=0.0, noise_rate=1e100)
     run = Training(small, m_step=m_step, batch_size=20, generator=generator)
-    message = r"K\(1\) of W is not finite; lower learning_rate \(now 0\) and noise_rate \(now 1e\+200\)"
+    message = r"K\(1\) of W has grown to .*; lower learning_rate \(now 0\) and noise_rate \(now 1e\+100\)"
     with pytest.raises(FloatingPointError, match=message):
         run.fit(torch.ones(60, D), 3)
     assert torch.isfinite(run.ensemble.W.effective()).all()
+
+
+def test_weights_too_large_to_compute_with_are_divergence(generator: torch.Generator) -> None:
+    m_step = GradientAscent(learning_rate=1e200)
+    run = Training(start(Point, generator), m_step=m_step, batch_size=20, generator=generator)
+    with pytest.raises(
+        FloatingPointError, match=r"has grown to .*e\+\d+; lower learning_rate \(now 1e\+200\) or"
+    ):
+        run.fit(DATA, 3)
+    assert torch.isfinite(run.ensemble.mean_h_given_v(DATA)).all()
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])

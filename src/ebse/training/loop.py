@@ -161,32 +161,37 @@ class Training:
         self._begin_ascent()
 
     def _require_finite(self, ensemble: RestrictedBoltzmannEnsemble) -> None:
-        """Stop where a parameter, or the effective one it makes, is not finite, and say what to lower."""
+        """Stop where a parameter, or the effective one it makes, is not finite, and say what to lower.
+
+        Numbers whose squares overflow count as well: the inputs that they make would not be finite.
+        """
         values = {
             (letter, name): x
             for letter, law in ensemble.laws.items()
             for name, x in {**law.alpha, "K(1)": law.effective()}.items()
         }
-        # One number tells that all is well, which is the usual case; only then is there nothing to name.
-        if bool(torch.isfinite(torch.stack([x.sum() for x in values.values()]).sum())):
+        sums = torch.stack([x.square().sum() for x in values.values()])
+        # One number tells that all is well, which is the usual case.
+        if bool(torch.isfinite(sums.sum())):
             return
-        for (letter, name), x in values.items():
-            if not bool(torch.isfinite(x).all()):
+        for ((letter, name), x), squares in zip(values.items(), sums, strict=True):
+            if not bool(torch.isfinite(squares)):
+                grown = (
+                    f"has grown to {x.abs().max():.2g}" if bool(torch.isfinite(x).all()) else "is not finite"
+                )
                 raise FloatingPointError(
-                    f"training diverged at step {self.n_steps + 1}: {name} of {letter} is not finite; "
+                    f"training diverged at step {self.n_steps + 1}: {name} of {letter} {grown}; "
                     f"lower {self._rates_of(letter, name)} or momentum. The ensemble of step "
                     f"{self.n_steps} is kept in this run's .ensemble and its rows in .history"
                 )
 
     def _rates_of(self, letter: str, name: str) -> str:
-        law, m_step = self.ensemble.laws[letter], self.m_step
-        rates = ["noise_rate" if name in law.noise_names else "learning_rate"]
-        if name not in law.names and m_step.noise_rate is not None:
-            rates.append("noise_rate")
-        values = {rate: getattr(m_step, rate) for rate in rates}
-        if values.get("noise_rate", 0.0) is None:
-            values = {"learning_rate": m_step.learning_rate}
-        return " and ".join(f"{rate} (now {value:g})" for rate, value in values.items())
+        """The rates that move a parameter, with their values."""
+        rates = {"learning_rate": self.m_step.learning_rate, "noise_rate": self.m_step.noise_rate}
+        law = self.ensemble.laws[letter]
+        if name in law.names and rates["noise_rate"] is not None:
+            rates.pop("learning_rate" if name in law.noise_names else "noise_rate")
+        return " and ".join(f"{rate} (now {value:g})" for rate, value in rates.items() if value is not None)
 
     def _set_rates(self, done: float) -> None:
         factor = self.m_step.factor(done)
