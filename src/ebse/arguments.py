@@ -63,10 +63,10 @@ def units(name: str, x: Tensor, n: int, *, dtype: torch.dtype) -> Tensor:
     if x.dtype != dtype:
         x = x.to(dtype)
     if x.numel():
-        low, high = x.aminmax()
+        low, high = (bound.item() for bound in x.aminmax())
         # Written so that NaN, which compares false with everything, fails too.
         if not (low >= 0 and high <= 1):
-            got = "NaN" if bool(low.isnan()) else f"values from {low.item():g} to {high.item():g}"
+            got = "NaN" if math.isnan(low) else f"values from {low:g} to {high:g}"
             raise ValueError(
                 f"{name} must lie in [0, 1], got {got}; "
                 "scale each feature to [0, 1] and remove or impute missing values"
