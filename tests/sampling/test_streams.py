@@ -146,6 +146,7 @@ def test_algorithm_1_makes_k_plus_one_sweeps(generator: torch.Generator) -> None
         twin = torch.Generator().manual_seed(5)
         phases, _ = Algorithm1(k=k).phases(small, v, torch.arange(40), {}, generator=twin)
         twin = torch.Generator().manual_seed(5)
+        noise.draw_key(twin)  # for v, had it been given as probabilities
         state = State(v, small.sample_h_given_v(v, generator=twin))
         model = explicit_sweeps(small, state, k + 1, generator=twin)
         data = clamped_sweeps(small, state, k + 1, generator=twin)

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from ebse import noise
 from ebse.laws import Bernoulli, Gaussian, Law, Point
 from ebse.models import EnergyEnsemble, LinearEnsemble, RestrictedBoltzmannEnsemble, exact
 from ebse.models.leaves import Gradient
@@ -195,6 +196,32 @@ def test_a_single_sweep_is_biased(generator: torch.Generator) -> None:
     expected = exact.log_likelihood_gradient(small, V)["W"]["theta_bar"]
     parts = [gradient(small, Phases(*(State(s.v[n::100], s.h[n::100]) for s in phases))) for n in range(100)]
     assert means_depart(torch.stack([part["W"]["theta_bar"] for part in parts]), expected)
+
+
+def test_grey_rows_are_drawn_once_for_both_loops(generator: torch.Generator) -> None:
+    """⟨v h⟩ of Algorithm 1's data phase is E_v[v P(h | v)] over binary v, already at k = 0."""
+    small = ensemble("bernoulli", D=2, K=2).with_laws(W=Bernoulli(torch.full((2, 2), 4.0), 0.3))
+    grey = torch.tensor([0.5, 0.3])
+    step = Algorithm1(k=0)
+    v = grey.expand(40_000, 2)
+    phases, _ = step.phases(small, v, torch.arange(len(v)), {}, generator=generator)
+    states = exact.states(2)
+    p = torch.where(states == 1, grey, 1 - grey).prod(-1).reshape(-1, 1, 1)
+    expected = (p * states.unsqueeze(-1) * small.mean_h_given_v(states).unsqueeze(-2)).sum(0)
+    found = phases.data.v.unsqueeze(-1) * phases.data.h.unsqueeze(-2)
+    assert not means_depart(found, expected)
+    apart = ContrastiveDivergence().phases(small, v, torch.arange(len(v)), {}, generator=generator)[0].data
+    wrong = apart.v.unsqueeze(-1) * noise.bernoulli(apart.h, 7).unsqueeze(-2)
+    assert means_depart(wrong, expected)  # the twin: h drawn from the grey v
+
+
+def test_gradients_are_recorded_wherever_they_are_asked_for() -> None:
+    small = ensemble("gaussian")
+    phases = Phases(State(V, torch.ones(4, 2)), State(V, torch.zeros(4, 2)))
+    expected = gradient(small, phases), exact.log_likelihood_gradient(small, V)
+    with torch.no_grad():
+        assert_same(gradient(small, phases), expected[0])
+        assert_same(exact.log_likelihood_gradient(small, V), expected[1])
 
 
 def test_mean_field_phases_are_deterministic(generator: torch.Generator) -> None:

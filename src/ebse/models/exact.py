@@ -79,6 +79,7 @@ def log_likelihood(ensemble: Collapsible, v: Tensor) -> Tensor:
     return torch.logsumexp(log_w, -1) - log_zeta(ensemble)
 
 
+@torch.enable_grad()
 def log_likelihood_gradient(ensemble: Collapsible, v: Tensor) -> Gradient:
     """∂/∂α of the mean log P(v; α) over the rows of v."""
     alpha = leaves_of(ensemble)

@@ -22,6 +22,7 @@ class Offsets(NamedTuple):
     lam: Tensor
 
 
+@torch.enable_grad()
 def gradient(
     ensemble: RestrictedBoltzmannEnsemble | LinearEnsemble,
     phases: Phases,
@@ -55,6 +56,7 @@ def _centred(
     return pairs + v @ b + h @ c
 
 
+@torch.enable_grad()
 def monte_carlo_gradient(
     ensemble: EnergyEnsemble,
     v: Tensor,

@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol, final
 import torch
 from torch import Tensor
 
+from ebse import noise
 from ebse.arguments import count, option
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.sampling import State, Units, clamped_sweeps, collapsed_sweeps, explicit_sweeps
@@ -166,6 +167,10 @@ class Algorithm1:
         generator: torch.Generator,
     ) -> tuple[Phases, Memory]:
         """Lines 3 to 16: the free loop and the clamped loop, from the same (v, h⁽⁰⁾)."""
+        if self.units == "sampled":
+            # Both loops must hold the same binary v, and h⁽⁰⁾ must belong to it.
+            none = v.new_zeros(len(v), ensemble.K)
+            v, _ = ensemble.binary_units(v, none, noise.draw_key(generator))
         h = memory["h"][rows] if self.persistent else self._first_h(ensemble, v, generator)
         start, n_sweeps = State(v, h), self.k + 1
         model = explicit_sweeps(
