@@ -142,6 +142,17 @@ def test_a_regauged_law_survives_being_rebuilt() -> None:
         assert all(torch.isfinite(x).all() for x in slopes["W"].values())
 
 
+def test_presence_may_be_set_in_either_coordinate() -> None:
+    regauged = Point(torch.tensor([-2.0])).with_noise(p=0.5)
+    assert regauged.with_alpha({"p": torch.tensor([0.3])}).alpha["logit_p"].sigmoid().item() == pytest.approx(
+        0.3
+    )
+    plain = Bernoulli(torch.tensor([1.0]), 0.3).with_alpha({"logit_p": torch.tensor([0.0])})
+    assert plain.p.item() == 0.5
+    with pytest.raises(ValueError, match="logit_p must be finite, got nan"):
+        Bernoulli.from_logit(torch.zeros(1), torch.tensor([math.nan]))
+
+
 def test_conflicting_noise_is_refused() -> None:
     calls: list[Callable[[], Law]] = [
         lambda: Bernoulli(torch.zeros(2), 0.5).with_noise(0.1, p=0.2),

@@ -239,9 +239,10 @@ def test_persistent_memory_is_carried_on(generator: torch.Generator) -> None:
     small, rows = ensemble("bernoulli"), torch.tensor([2, 0])
     step = Algorithm1(persistent=True)
     memory = step.start(small, V, 4, {}, generator=generator)
+    before = memory["h"].clone()
     phases, after = step.phases(small, V[rows], rows, memory, generator=generator)
     assert torch.equal(after["h"][rows], phases.data.h)
-    assert torch.equal(after["h"][[1, 3]], memory["h"][[1, 3]])
+    assert torch.equal(after["h"][[1, 3]], before[[1, 3]])
     assert step.start(small, V, 4, after, generator=generator) is after
     assert step.start(small, V[:2], 4, after, generator=generator)["h"].shape == (2, 2)
     chains = ContrastiveDivergence(persistent=True)

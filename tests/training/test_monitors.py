@@ -63,6 +63,7 @@ def test_exact_log_likelihood_is_watched_where_small() -> None:
     total = sum(weight(small, v) for v in binary(3))
     expected = sum(math.log(weight(small, tuple(v.tolist())) / total) for v in V) / 2
     assert monitors.exact_log_likelihood(small, V, None)["log_likelihood"] == pytest.approx(expected)
+    assert monitors.exact_log_likelihood(small, V / 2, None) == {}
     large = ensemble("point", D=13, K=13)
     assert monitors.exact_log_likelihood(large, torch.ones(2, 13), None) == {}
 

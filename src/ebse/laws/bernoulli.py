@@ -70,7 +70,9 @@ class Bernoulli(Law):
         """The law with presence sigmoid(logit_p)."""
         law = cls.__new__(cls)
         law.names, law.noise_names = ("theta_bar", "logit_p"), ("logit_p",)
-        law.theta_bar, law.logit_p = same_shape(theta_bar=theta_bar, logit_p=logit_p)
+        law.theta_bar, law.logit_p = same_shape(
+            theta_bar=as_float_tensor("theta_bar", theta_bar), logit_p=as_float_tensor("logit_p", logit_p)
+        )
         return law
 
     @property
@@ -80,7 +82,7 @@ class Bernoulli(Law):
 
     @p.setter
     def p(self, p: Tensor) -> None:
-        self._presence = p
+        self._presence = torch.logit(p) if "logit_p" in self.names else p
 
     @property
     def logit_p(self) -> Tensor:
@@ -89,7 +91,7 @@ class Bernoulli(Law):
 
     @logit_p.setter
     def logit_p(self, logit_p: Tensor) -> None:
-        self._presence = logit_p
+        self._presence = logit_p if "logit_p" in self.names else torch.sigmoid(logit_p)
 
     def log_mgf(self, t: Tensor | float) -> Tensor:
         """K(t) = log(1 − p + p exp(t θ_bar))."""

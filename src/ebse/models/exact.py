@@ -70,7 +70,7 @@ def log_prob_h_given_v(ensemble: Collapsible) -> Tensor:
 
 
 def log_likelihood(ensemble: Collapsible, v: Tensor) -> Tensor:
-    """log P(v; α) of each row of binary v (N, D)."""
+    """log P(v; α) of each row of binary v (N, D); for values between, −F(v) − log ζ is no probability."""
     if isinstance(ensemble, RestrictedBoltzmannEnsemble):
         return -ensemble.free_energy(v) - log_zeta(ensemble)
     h = states(ensemble.K, dtype=ensemble.dtype)

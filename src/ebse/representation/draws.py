@@ -21,7 +21,8 @@ def clamped_draws(
 ) -> Tensor:
     """P(h | v, θ) for n_draws models θ ~ P(θ | v) of each row of v (N, D): (N, n_draws, K).
 
-    h ~ P(h | v), then θ ~ P(θ | v, h), is an exact draw of θ given v. The mean over draws is P(h | v).
+    h ~ P(h | v), then θ ~ P(θ | v, h), is an exact draw of θ given v. The mean over draws of
+    a binary (or real) v is P(h | v).
     Values of binary units between 0 and 1 are probabilities: each draw first draws binary v and reads
     its model on them.
 

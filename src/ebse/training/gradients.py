@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ebse.arguments import count
 from ebse.models import EnergyEnsemble, LinearEnsemble, RestrictedBoltzmannEnsemble
 from ebse.models.leaves import Gradient, gradient_of, leaves_of, rebuilt
 from ebse.sampling import ModelState, State, general_sweeps, start_chains
@@ -71,7 +72,7 @@ def monte_carlo_gradient(
     Each expectation is over chains of ``n_sweeps`` sweeps. α that move the support (locations of
     atoms, bounds) have no score; for them the law's path carries θ along: E[−∂E/∂θ · ∂θ/∂α].
     """
-    rows = v.repeat_interleave(n_samples, 0)
+    rows = v.repeat_interleave(count("n_samples", n_samples), 0)
     start = start_chains(ensemble, rows, generator=generator)
     data = general_sweeps(
         ensemble, start, n_sweeps, generator=generator, clamp_v=True, langevin_step=langevin_step

@@ -23,8 +23,9 @@ class Training:
     """A training run: it holds the ensemble, its history, and whatever the next step needs.
 
     An interruption or an error leaves ``ensemble`` as the last completed step made it and ``history`` with
-    the rows of all completed epochs; ``fit`` goes on from there. On small models one thread is fastest:
-    ``torch.set_num_threads(1)``.
+    the rows of all completed epochs; ``fit`` goes on from there, after a fault within a step with a fresh
+    optimiser. The start is brought within the constraints of its laws (p in [1e-4, 1 − 1e-4]). On small
+    models one thread is fastest: ``torch.set_num_threads(1)``.
 
     Parameters
     ----------

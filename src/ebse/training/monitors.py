@@ -59,8 +59,9 @@ def free_energy_gap(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, held_out: 
 
 
 def exact_log_likelihood(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, held_out: Tensor | None) -> Row:
-    """Mean log P(v; α) where one side is small enough to sum."""
-    if ensemble.visible != "binary" or min(ensemble.D, ensemble.K) > SMALL:
+    """Mean log P(v; α) of binary rows where one side is small enough to sum."""
+    grey = bool(((v > 0) & (v < 1)).any())
+    if grey or ensemble.visible != "binary" or min(ensemble.D, ensemble.K) > SMALL:
         return {}
     return {"log_likelihood": float(exact.log_likelihood(ensemble, v).mean())}
 

@@ -180,7 +180,8 @@ class Algorithm1:
             ensemble, start, n_sweeps, generator=generator, units=self.units, chunk_size=self.chunk_size
         )
         if self.persistent:
-            memory = {"h": memory["h"].index_copy(0, rows, data.h)}
+            # In place: a copy of all rows for every batch would cost more than the batch.
+            memory["h"].index_copy_(0, rows, data.h)
         return Phases(data, model), memory
 
     def _first_h(
