@@ -74,6 +74,11 @@ def units(name: str, x: Tensor, n: int, *, dtype: torch.dtype) -> Tensor:
     return x
 
 
+def fractional(x: Tensor) -> bool:
+    """Whether some values lie strictly between 0 and 1: probabilities rather than binary units."""
+    return bool(((x > 0) & (x < 1)).any())
+
+
 def count(name: str, value: int, *, least: int = 1) -> int:
     """``value`` as a whole number of at least ``least``."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ebse.arguments import units
+from ebse.arguments import fractional, units
 from ebse.laws.bernoulli import log1p_exp
 from ebse.models.energy import EnergyEnsemble, LinearEnsemble, law_sum
 from ebse.models.leaves import Gradient, gradient_of, leaves_of, rebuilt
@@ -215,7 +215,7 @@ def _log_weights(ensemble: Collapsible) -> Tensor:
 def _row_numbers(ensemble: Ensemble, v: Tensor) -> Tensor:
     """Where each row of binary v (N, D) stands among :func:`states`."""
     v = units("v", v, ensemble.D, dtype=ensemble.dtype)
-    if v.ndim != 2 or bool(((v > 0) & (v < 1)).any()):
+    if v.ndim != 2 or fractional(v):
         raise ValueError(
             f"v must be binary rows of shape (N, {ensemble.D}), got shape {tuple(v.shape)} with values "
             "between 0 and 1; threshold or sample them first"

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ebse import noise
-from ebse.arguments import option, units
+from ebse.arguments import fractional, option, units
 from ebse.laws import Law
 from ebse.laws.bernoulli import log1p_exp
 from ebse.models.energy import draw_laws
@@ -164,9 +164,9 @@ class RestrictedBoltzmannEnsemble:
     def binary_units(self, v: Tensor, h: Tensor, key: int) -> tuple[Tensor, Tensor]:
         """v and h where those that are probabilities of binary units are drawn; binary ones stay."""
         v, h = self._v(v), self._h(h)
-        if self.visible == "binary" and _fractional(v):
+        if self.visible == "binary" and fractional(v):
             v = noise.bernoulli(v, noise.subkey(key, 0))
-        return v, noise.bernoulli(h, noise.subkey(key, 1)) if _fractional(h) else h
+        return v, noise.bernoulli(h, noise.subkey(key, 1)) if fractional(h) else h
 
     def _v(self, v: Tensor) -> Tensor:
         return units("v", v, self.D, dtype=self.dtype)
@@ -202,10 +202,6 @@ class RestrictedBoltzmannEnsemble:
 def _between(law: Law, t: Tensor) -> Tensor:
     """E[θ] where t is the probability of a tilt of 1: (1 − t) K′(0) + t K′(1)."""
     return torch.lerp(law.mean(torch.zeros_like(t)), law.mean(torch.ones_like(t)), t)
-
-
-def _fractional(x: Tensor) -> bool:
-    return bool(((x > 0) & (x < 1)).any())
 
 
 def _require_fitting(W: Law, b: Law, c: Law) -> None:

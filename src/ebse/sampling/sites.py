@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ebse import noise
-from ebse.arguments import count, units
+from ebse.arguments import count, fractional, units
 from ebse.models import EnergyEnsemble, LinearEnsemble
 from ebse.sampling.state import State
 
@@ -18,7 +18,7 @@ def binary_state(ensemble: LinearEnsemble | EnergyEnsemble, state: State) -> Sta
     v = units("v", state[0], ensemble.D, dtype=ensemble.dtype)
     h = units("h", state[1], ensemble.K, dtype=ensemble.dtype)
     for name, x in (("v", v), ("h", h)):
-        if bool(((x > 0) & (x < 1)).any()):
+        if fractional(x):
             raise ValueError(
                 f"{name} must be binary, got values between 0 and 1; threshold or sample them first"
             )

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from ebse.arguments import fractional
 from ebse.laws.bernoulli import log1p_exp
 from ebse.models import RestrictedBoltzmannEnsemble, exact
 
@@ -60,8 +61,7 @@ def free_energy_gap(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, held_out: 
 
 def exact_log_likelihood(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, held_out: Tensor | None) -> Row:
     """Mean log P(v; α) of binary rows where one side is small enough to sum."""
-    grey = bool(((v > 0) & (v < 1)).any())
-    if grey or ensemble.visible != "binary" or min(ensemble.D, ensemble.K) > SMALL:
+    if fractional(v) or ensemble.visible != "binary" or min(ensemble.D, ensemble.K) > SMALL:
         return {}
     return {"log_likelihood": float(exact.log_likelihood(ensemble, v).mean())}
 
