@@ -1,8 +1,10 @@
-"""Noise that is a function of (key, index), so that chunks and threads do not change it.
+"""Noise that is a function of (key, row, unit), so that chunks and threads do not change it.
 
-A generator supplies one 64-bit key per call; everything below counts from that key. Number n of the
-stream of a key is SplitMix64's output, mix(key + n * golden), due to Steele, Lea and Flood,
-"Fast splittable pseudorandom number generators" (2014).
+A generator supplies one 64-bit key per call; everything below counts from that key. The last axis of an
+array counts units, the axes before it count rows. Row r of a key has the seed mix(key + r * golden),
+SplitMix64's output (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014); unit j
+of the row has the 32-bit word that a two-multiplication hash makes of that seed and j. Words of 32 bits
+are what the fused kernels (:mod:`ebse.kernels.words`) can make eight at a time.
 """
 
 import math
@@ -12,10 +14,16 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-_GOLDEN = 0x9E3779B97F4A7C15
-_MIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
-_LAST_SHIFT = 31
+GOLDEN = 0x9E3779B97F4A7C15
+MIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+LAST_SHIFT = 31
 _WORD = 2**64
+
+UNIT_STEP = 0x9E3779B9
+"""What the counter of a row advances by from unit to unit."""
+UNIT_MIX = ((16, 0x7FEB352D), (15, 0x846CA68B))
+"""Shifts and factors of the hash of a unit, Wellons' "lowbias32" (2018)."""
+UNIT_LAST_SHIFT = 16
 
 Window = tuple[slice, ...]
 
@@ -41,10 +49,10 @@ def require_generator(generator: torch.Generator) -> None:
 def subkey(key: int, n: int) -> int:
     """Key number n below ``key``: one for every step and purpose of a call."""
     # Keys and numbers come from the same map, so the two are told apart by the complement of n.
-    z = (key + (_WORD - 1 - n) * _GOLDEN) % _WORD
-    for shift, factor in _MIX:
+    z = (key + (_WORD - 1 - n) * GOLDEN) % _WORD
+    for shift, factor in MIX:
         z = ((z ^ (z >> shift)) * factor) % _WORD
-    return z ^ (z >> _LAST_SHIFT)
+    return z ^ (z >> LAST_SHIFT)
 
 
 def uniform(
@@ -56,19 +64,37 @@ def uniform(
     >>> bool((uniform(7, (4, 3), window=(slice(1, 3),)) == whole[1:3]).all())
     True
     """
-    z = _index(shape, window)
-    z *= np.uint64(_GOLDEN)
-    z += np.uint64(key)
-    for shift, factor in _MIX:
-        z ^= z >> np.uint64(shift)
-        z *= np.uint64(factor)
-    z ^= z >> np.uint64(_LAST_SHIFT)
-    # 52 bits and a half: every value is exact in float64 and neither 0 nor 1 can occur.
-    z >>= np.uint64(12)
-    u = z.astype(np.float64)
+    u = words(key, shape, window).astype(np.float64)
+    # 31 bits and a half: every value is exact in float64 and neither 0 nor 1 can occur.
     u += 0.5
-    u *= 2.0**-52
+    u *= 2.0**-31
     return torch.from_numpy(u).to(device)
+
+
+def words(key: int, shape: tuple[int, ...], window: Window = ()) -> npt.NDArray[np.uint32]:
+    """31-bit words of the part ``window`` of the array ``shape`` that belongs to ``key``."""
+    if not shape:
+        return words(key, (1,))[0:1].reshape(())
+    window = window + (slice(None),) * (len(shape) - len(window))
+    seed = _index(shape[:-1], window[:-1])
+    seed *= np.uint64(GOLDEN)
+    seed += np.uint64(key)
+    for shift, factor in MIX:
+        seed ^= seed >> np.uint64(shift)
+        seed *= np.uint64(factor)
+    seed ^= seed >> np.uint64(LAST_SHIFT)
+    low, high = (part.astype(np.uint32)[..., np.newaxis] for part in (seed, seed >> np.uint64(32)))
+    (first, multiplier), (second, last_multiplier) = UNIT_MIX
+    x = np.arange(*window[-1].indices(shape[-1]), dtype=np.uint32) * np.uint32(UNIT_STEP) + low
+    x ^= x >> np.uint32(first)
+    x *= np.uint32(multiplier)
+    x ^= x >> np.uint32(second)
+    # The other half of the seed enters between the rounds, so that rows are told apart by 64 bits.
+    x ^= high
+    x *= np.uint32(last_multiplier)
+    x ^= x >> np.uint32(UNIT_LAST_SHIFT)
+    x >>= np.uint32(1)
+    return x
 
 
 def bernoulli(probability: Tensor, key: int) -> Tensor:
@@ -80,7 +106,6 @@ def bernoulli(probability: Tensor, key: int) -> Tensor:
 
 def _index(shape: tuple[int, ...], window: Window) -> npt.NDArray[np.uint64]:
     """Row-major numbers of the elements of an array that lie in the window."""
-    window = window + (slice(None),) * (len(shape) - len(window))
     parts = [part.indices(size) for part, size in zip(window, shape, strict=True)]
     if all(part == (0, size, 1) for part, size in zip(parts, shape, strict=True)):
         return np.arange(math.prod(shape), dtype=np.uint64).reshape(shape)

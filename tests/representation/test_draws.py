@@ -5,8 +5,9 @@ import torch
 
 from ebse.laws import Gaussian, Point
 from ebse.models import RestrictedBoltzmannEnsemble
-from ebse.representation import clamped_draws, map_back
+from ebse.representation import clamped_draws, map_back, walked_draws
 from examples import LAWS, ensemble
+from kernels.single import single
 from monte_carlo import means_depart
 
 V = torch.tensor([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]])
@@ -25,6 +26,25 @@ def test_the_mean_over_clamped_draws_is_the_mean_representation(
     assert draws.shape == (2, N_DRAWS, 2)
     for n in range(2):
         assert not means_depart(draws[n], small.mean_h_given_v(v[n]))
+
+
+@pytest.mark.parametrize("W", ["bernoulli", "gaussian"])
+def test_fused_draws_have_the_mean_representation_as_their_mean(W: str, generator: torch.Generator) -> None:
+    small = ensemble(W, "point", "gaussian")
+    draws = clamped_draws(single(small), V, N_DRAWS, generator=generator)
+    assert draws.dtype == torch.float32
+    for n in range(2):
+        assert not means_depart(draws[n].double(), small.mean_h_given_v(V[n]))
+
+
+def test_fused_draws_are_the_plain_draws() -> None:
+    """The same noise in both precisions; a unit of v or h next to its probability may fall on either side."""
+    small = ensemble("bernoulli", "point", "gaussian")
+    v = torch.tensor([[1.0, 0.3, 0.0], [0.0, 1.0, 1.0]])
+    plain, fused = (
+        clamped_draws(x, v, 5000, generator=torch.Generator().manual_seed(2)) for x in (small, single(small))
+    )
+    assert torch.isclose(fused.double(), plain, atol=1e-5).double().mean() > 0.9999
 
 
 def test_draws_from_the_prior_have_another_mean(generator: torch.Generator) -> None:
@@ -80,6 +100,12 @@ def test_bad_input_is_named(generator: torch.Generator) -> None:
         clamped_draws(small, torch.zeros(3), generator=generator)
     with pytest.raises(ValueError, match="n_draws must be >= 1, got 0"):
         clamped_draws(small, V, 0, generator=generator)
+    with pytest.raises(ValueError, match="n_sweeps must be >= 0, got -1"):
+        walked_draws(small, V, n_sweeps=-1, generator=generator)
+    with pytest.raises(ValueError, match="chunk_size must be >= 1, got 0"):
+        walked_draws(small, V, chunk_size=0, generator=generator)
+    with pytest.raises(ValueError, match="read must be one of 'input', 'state', got 'output'; pick one"):
+        walked_draws(small, V, read="output", generator=generator)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"h must have shape \(\.\.\., 2\), got \(1, 3\)"):
         map_back(small, torch.zeros(1, 3))
     with pytest.raises(TypeError, match=r"generator must be a torch\.Generator, got None"):

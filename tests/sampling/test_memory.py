@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ebse import noise
 from ebse.laws import Bernoulli, Gaussian, Law, Point
 from ebse.models import RestrictedBoltzmannEnsemble
-from ebse.sampling import State, explicit_sweeps
+from ebse.sampling import State, clamped_sweeps, explicit_sweeps
 from ebse.sampling.rows import pass_over_rows
 
 
@@ -28,10 +28,14 @@ class LargestTensor(TorchDispatchMode):
         return out
 
 
-def chains(law: str, N: int, D: int, K: int) -> tuple[RestrictedBoltzmannEnsemble, State]:
-    W: Law = Bernoulli(torch.ones(D, K), 0.5) if law == "bernoulli" else Gaussian(torch.ones(D, K), 0.5)
-    small = RestrictedBoltzmannEnsemble(W=W, b=Point(torch.zeros(D)), c=Point(torch.zeros(K)))
-    return small, State(torch.ones(N, D), torch.ones(N, K))
+def chains(
+    law: str, N: int, D: int, K: int, dtype: torch.dtype = torch.float64
+) -> tuple[RestrictedBoltzmannEnsemble, State]:
+    ones = torch.ones(D, K, dtype=dtype)
+    W: Law = Bernoulli(ones, 0.5) if law == "bernoulli" else Gaussian(ones, 0.5)
+    b, c = (Point(torch.zeros(n, dtype=dtype)) for n in (D, K))
+    small = RestrictedBoltzmannEnsemble(W=W, b=b, c=c)
+    return small, State(torch.ones(N, D, dtype=dtype), torch.ones(N, K, dtype=dtype))
 
 
 @pytest.mark.parametrize("law", ["bernoulli", "gaussian"])
@@ -43,6 +47,16 @@ def test_no_operation_makes_more_than_a_chunk(law: str, chunk_size: int, generat
         explicit_sweeps(small, state, 1, generator=generator, chunk_size=chunk_size)
     # The units of all chains, or a chunk of connections, or one row of one chain.
     assert seen.largest <= max(N * D, N * K, D * K, chunk_size)
+
+
+@pytest.mark.parametrize("law", ["bernoulli", "gaussian"])
+def test_the_kernels_hold_units_and_tables_only(law: str, generator: torch.Generator) -> None:
+    N, D, K = 30, 40, 20
+    small, state = chains(law, N, D, K, torch.float32)
+    with LargestTensor() as seen:
+        explicit_sweeps(small, state, 1, generator=generator)
+        clamped_sweeps(small, state, 1, generator=generator)
+    assert seen.largest <= max(N * D, N * K, D * K)
 
 
 def test_a_naive_sweep_would_be_noticed(generator: torch.Generator) -> None:
@@ -64,11 +78,12 @@ def test_chunks_do_not_change_the_noise(law: str) -> None:
 
 
 SCRIPT = """
-import resource, torch
+import resource, sys, torch
+torch.set_default_dtype(getattr(torch, sys.argv[1]))
 from ebse.laws import Bernoulli, Point
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.sampling import State, explicit_sweeps
-N, D, K = 400, 500, 400
+N, D, K = int(sys.argv[2]), 500, 400
 W, b, c = Bernoulli(torch.full((D, K), 0.1), 0.5), Point(torch.zeros(D)), Point(torch.zeros(K))
 small = RestrictedBoltzmannEnsemble(W=W, b=b, c=c)
 g = torch.Generator().manual_seed(0)
@@ -80,9 +95,11 @@ print(peak() - before)
 """
 
 
-def test_peak_memory_is_bounded_by_the_chunk() -> None:
-    """400 × 500 × 400 connections are 305 MiB in float32; a sweep adds under a fifth of that."""
+@pytest.mark.parametrize(("dtype", "N"), [("float32", 400), ("float64", 100)])
+def test_peak_memory_is_bounded_by_the_chunk(dtype: str, N: int) -> None:
+    """N × 500 × 400 connections are 305 MiB in float32, fused, and 153 MiB in float64, plain."""
     pytest.importorskip("resource")
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", SCRIPT, dtype, str(N)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     kib = int(done.stdout)
     assert kib < 60 * 1024

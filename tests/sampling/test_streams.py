@@ -9,7 +9,7 @@ from torch import Tensor
 from ebse import noise
 from ebse.laws import Bernoulli, Gaussian, Law, Point
 from ebse.models import EnergyEnsemble, RestrictedBoltzmannEnsemble, Theta, exact
-from ebse.representation import clamped_draws
+from ebse.representation import clamped_draws, walked_draws
 from ebse.sampling import (
     ModelState,
     State,
@@ -21,6 +21,7 @@ from ebse.sampling import (
 )
 from ebse.training import Algorithm1, monte_carlo_gradient
 from examples import LAWS, ensemble
+from kernels.single import single
 from monte_carlo import means_depart, states_depart
 
 N = 100_000
@@ -42,8 +43,10 @@ def test_chains_stay_in_shapes_that_align(
 ) -> None:
     small = ensemble(*mix, D=shape[0], K=shape[1])
     state, log_p = start(small, generator)
+    fused = single(small)
     for sweeps in (collapsed_sweeps, explicit_sweeps):
         assert not states_depart(*sweeps(small, state, 2, generator=generator), log_p)
+        assert not states_depart(*sweeps(fused, state, 2, generator=generator), log_p)
 
 
 def test_one_key_for_v_and_h_would_be_noticed(
@@ -54,6 +57,7 @@ def test_one_key_for_v_and_h_would_be_noticed(
     monkeypatch.setattr(noise, "subkey", lambda key, n: key)
     assert states_depart(*collapsed_sweeps(small, state, 2, generator=generator), log_p)
     assert states_depart(*explicit_sweeps(small, state, 2, generator=generator), log_p)
+    assert states_depart(*explicit_sweeps(single(small), state, 2, generator=generator), log_p)
 
 
 class Counting:
@@ -80,6 +84,7 @@ def test_a_call_takes_one_key(generator: torch.Generator, monkeypatch: pytest.Mo
         lambda: explicit_sweeps(small, State(v, h), 3, generator=generator),
         lambda: clamped_sweeps(small, State(v, h), 3, generator=generator),
         lambda: clamped_draws(small, v, 3, generator=generator),
+        lambda: walked_draws(small, v, 3, n_sweeps=2, generator=generator),
         lambda: start_chains(energy_view(small), v, generator=generator),
         lambda: LAWS["levels"]((3,)).start((3,), generator=generator),
     ]

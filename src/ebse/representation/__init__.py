@@ -1,5 +1,5 @@
 """Many representations of each input, and the way back."""
 
-from ebse.representation.draws import clamped_draws, map_back
+from ebse.representation.draws import Read, clamped_draws, map_back, walked_draws
 
-__all__ = ["clamped_draws", "map_back"]
+__all__ = ["Read", "clamped_draws", "map_back", "walked_draws"]

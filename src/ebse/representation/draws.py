@@ -1,14 +1,25 @@
 """Stochastic representations (section 3): draws of models, read on the input, and the way back."""
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 
 from ebse import noise
-from ebse.arguments import count, units
+from ebse.arguments import count, option, units
+from ebse.kernels.reads import draw_binary
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.sampling import State
-from ebse.sampling.clamped import read_model
-from ebse.sampling.rows import CHUNK_SIZE
+from ebse.sampling.collapsed import EffectiveChain
+from ebse.sampling.rows import CHUNK_SIZE, blocks, from_row, reader
+
+Read = Literal["input", "state"]
+"""Where a walk is read: by a model drawn at its end on the input, or by the ensemble on the state reached."""
+
+BLOCK_ROWS, BLOCK_VALUES = 128, 2**15
+"""A block has so many rows, or more if the units are few: as many as make so many values of units."""
+READS = 16
+"""Blocks that are read at once where no draw needs a matrix product of its own."""
 
 
 def clamped_draws(
@@ -33,19 +44,90 @@ def clamped_draws(
     >>> draws.shape
     torch.Size([5, 7, 2])
     """
+    return walked_draws(ensemble, v, n_draws, n_sweeps=0, generator=generator, chunk_size=chunk_size)
+
+
+@torch.no_grad()
+def walked_draws(
+    ensemble: RestrictedBoltzmannEnsemble,
+    v: Tensor,
+    n_draws: int = 10,
+    *,
+    n_sweeps: int = 50,
+    read: Read = "input",
+    generator: torch.Generator,
+    chunk_size: int = CHUNK_SIZE,
+) -> Tensor:
+    """P(h | v, θ), θ ~ P(θ | v_s, h_s) with (v_s, h_s) the end of a walk from v (N, D): (N, n_draws, K).
+
+    Each draw walks alone: h ~ P(h | v), then ``n_sweeps`` unclamped sweeps with θ integrated out. A row's
+    draws do not depend on the other rows, on ``chunk_size`` or on the number of threads.
+
+    Parameters
+    ----------
+    n_sweeps
+        Length of the walk; with 0 sweeps θ ~ P(θ | v), a clamped draw.
+    read
+        "input": the model met at the end of the walk, read on v. "state": P(h | v_s) of the ensemble, which
+        asks for no noise in θ.
+    chunk_size
+        Connections that are held at once where no kernel draws them: laws of W other than Bernoulli in
+        float32 and Gaussian, and real visible units.
+
+    Notes
+    -----
+    Values of binary units between 0 and 1 are probabilities: each draw first draws binary v, walks from them
+    and reads its model on them.
+
+    >>> from ebse.laws import Bernoulli, Point
+    >>> W, b, c = Bernoulli(torch.ones(3, 2), 0.1), Point(torch.zeros(3)), Point(torch.zeros(2))
+    >>> ensemble = RestrictedBoltzmannEnsemble(W=W, b=b, c=c)
+    >>> g = torch.Generator().manual_seed(0)
+    >>> walked_draws(ensemble, torch.ones(5, 3), 7, n_sweeps=3, generator=g).shape
+    torch.Size([5, 7, 2])
+    """
     count("n_draws", n_draws)
+    count("n_sweeps", n_sweeps, least=0)
+    count("chunk_size", chunk_size)
+    option("read", read, ("input", "state"))
     v = units("v", v, ensemble.D, dtype=ensemble.dtype)
     if v.ndim != 2:
         raise ValueError(
             f"v must have shape (N, {ensemble.D}), got {tuple(v.shape)}; pass one row per example"
         )
     key = noise.draw_key(generator)
-    with torch.no_grad():
-        repeated = v.repeat_interleave(n_draws, 0)
-        units_h = repeated.new_zeros(len(repeated), ensemble.K)
-        seen, _ = ensemble.binary_units(repeated, units_h, noise.subkey(key, 0))
-        h = noise.bernoulli(ensemble.mean_h_given_v(seen), noise.subkey(key, 1))
-        means = read_model(ensemble, State(seen, h), seen, noise.subkey(key, 2), chunk_size=chunk_size)
+    v_key, h_key, theta_key, walk_key = (noise.subkey(key, purpose) for purpose in range(4))
+    chain, models = EffectiveChain(ensemble), reader(ensemble, chunk_size=chunk_size)
+    means = v.new_empty(len(v) * n_draws, ensemble.K)
+    size = max(BLOCK_ROWS, BLOCK_VALUES // max(ensemble.D, ensemble.K))
+    for rows in blocks(len(v), size):
+        x = _padded(v[rows], size)
+        grey = ((x > 0) & (x < 1)).any(-1, keepdim=True) & (ensemble.visible == "binary")
+        some_grey = bool(grey.any())
+        mean, parts = chain.mean_h(x), models.parts(x)
+        fixed = some_grey or n_sweeps > 0 or read == "state"
+        for part in blocks((rows.stop - rows.start) * n_draws, size if fixed else READS * size):
+            # A block in which chains meet a matrix product is filled up to its size: products of another
+            # shape differ in their last bits.
+            stop = part.start + size if fixed else part.stop
+            row = (torch.arange(part.start, stop, device=v.device) // n_draws).clamp_(max=size - 1)
+            first = rows.start * n_draws + part.start
+            h_mean, seen = mean[row], tuple(x[row] for x in parts)
+            if some_grey:
+                drawn = draw_binary(x[row], from_row(v_key, first))
+                h_mean = torch.where(grey[row], chain.mean_h(drawn), h_mean)
+                seen = tuple(
+                    torch.where(grey[row], *pair) for pair in zip(models.parts(drawn), seen, strict=True)
+                )
+            state = State(seen[0], draw_binary(h_mean, from_row(h_key, first)))
+            state = chain.sweeps(state, n_sweeps, walk_key, first=first)
+            if read == "input":
+                at = state.v if n_sweeps else None
+                found = models.read(seen, at, state.h, theta_key, first=first)
+            else:
+                found = chain.mean_h(state.v)
+            n = part.stop - part.start
+            means[first : first + n] = found[:n]
     return means.reshape(len(v), n_draws, ensemble.K)
 
 
@@ -58,3 +140,8 @@ def map_back(ensemble: RestrictedBoltzmannEnsemble, h: Tensor) -> Tensor:
     """
     with torch.no_grad():
         return ensemble.mean_v_given_h(h, ensemble.average())
+
+
+def _padded(x: Tensor, size: int) -> Tensor:
+    """x with rows of zeros below, ``size`` rows in all."""
+    return torch.nn.functional.pad(x, (0, 0, 0, size - len(x)))

@@ -1,12 +1,11 @@
 """Chains with v held at the data: models and hidden units from P(θ, h | v)."""
 
 import torch
-from torch import Tensor
 
 from ebse import noise
 from ebse.arguments import count, option
 from ebse.models import RestrictedBoltzmannEnsemble
-from ebse.sampling.rows import CHUNK_SIZE, hidden_noise, pass_over_rows
+from ebse.sampling.rows import CHUNK_SIZE, hidden_noise, reader
 from ebse.sampling.state import START, State, Units, checked_state
 
 
@@ -30,20 +29,10 @@ def clamped_sweeps(
     option("units", units, ("sampled", "mean"))
     key = noise.draw_key(generator)
     state = checked_state(ensemble, state, units, noise.subkey(key, START))
+    models = reader(ensemble, units=units, chunk_size=chunk_size)
+    parts = models.parts(state.v)
     for sweep in range(n_sweeps):
         step = noise.subkey(key, sweep)
-        mean = read_model(ensemble, state, state.v, step, chunk_size=chunk_size)
+        mean = models.read(parts, None, state.h, step)
         state = State(state.v, hidden_noise(mean, step) if units == "sampled" else mean)
     return state
-
-
-def read_model(
-    ensemble: RestrictedBoltzmannEnsemble,
-    state: State,
-    v: Tensor,
-    key: int,
-    *,
-    chunk_size: int = CHUNK_SIZE,
-) -> Tensor:
-    """P(h | v, θ) with θ ~ P(θ | state): a model drawn at one place and read on the input v."""
-    return pass_over_rows(ensemble, state, key, read=v, chunk_size=chunk_size).h

@@ -1,10 +1,14 @@
 """Block Gibbs with θ integrated out: exact for any law, at the cost of a plain RBM."""
 
 import torch
+from torch import Tensor
 
 from ebse import noise
 from ebse.arguments import count, option
+from ebse.kernels.reads import draw_binary
+from ebse.kernels.units import draw_units, mean_units
 from ebse.models import RestrictedBoltzmannEnsemble
+from ebse.sampling.rows import from_row
 from ebse.sampling.state import START, State, Units, checked_state
 
 
@@ -31,12 +35,54 @@ def collapsed_sweeps(
     option("units", units, ("sampled", "mean"))
     key = noise.draw_key(generator)
     state = checked_state(ensemble, state, units, noise.subkey(key, START))
-    v, h = state
-    for sweep in range(n_sweeps):
-        v = ensemble.mean_v_given_h(h)
-        if units == "sampled" and ensemble.visible == "binary":
-            v = noise.bernoulli(v, noise.subkey(key, 2 * sweep))
-        h = ensemble.mean_h_given_v(v)
-        if units == "sampled":
-            h = noise.bernoulli(h, noise.subkey(key, 2 * sweep + 1))
-    return State(v, h)
+    return EffectiveChain(ensemble).sweeps(state, n_sweeps, key, units=units)
+
+
+class EffectiveChain:
+    """P(v | h) and P(h | v) with θ integrated out, the effective parameters computed once.
+
+    With real visible units P(h | v) is the ensemble's own, because K is not linear in v.
+    """
+
+    def __init__(self, ensemble: RestrictedBoltzmannEnsemble) -> None:
+        self.ensemble = ensemble
+        self.W, self.b, self.c = (x.detach().contiguous() for x in ensemble.effective())
+
+    def mean_h(self, v: Tensor) -> Tensor:
+        """P(h | v) of the rows of v (N, D)."""
+        if self.ensemble.visible == "real":
+            return self.ensemble.mean_h_given_v(v)
+        a = v @ self.W
+        mean = torch.empty_like(a)
+        mean_units(a, self.c, mean=mean)
+        return mean
+
+    def sweeps(
+        self, state: State, n_sweeps: int, key: int, *, units: Units = "sampled", first: int = 0
+    ) -> State:
+        """n_sweeps from ``state``; its chains are numbers ``first``, ``first`` + 1, … of the key's noise."""
+        if n_sweeps == 0:
+            return state
+        v, h = (x.new_empty(x.shape) for x in state)
+        # Sums before the sigmoid: the units cannot be written where the product still reads them.
+        a_v, a_h = torch.empty_like(v), torch.empty_like(h)
+        real = self.ensemble.visible == "real"
+        before = state.h
+        for sweep in range(n_sweeps):
+            v_key, h_key = (from_row(noise.subkey(key, 2 * sweep + layer), first) for layer in (0, 1))
+            torch.mm(before, self.W.T, out=a_v)
+            if units == "mean" or real:
+                mean_units(a_v, self.b, mean=v)
+            else:
+                draw_units(a_v, self.b, v_key, drawn=v)
+            if real:
+                mean = self.ensemble.mean_h_given_v(v)
+                h = draw_binary(mean, h_key) if units == "sampled" else mean
+            else:
+                torch.mm(v, self.W, out=a_h)
+                if units == "mean":
+                    mean_units(a_h, self.c, mean=h)
+                else:
+                    draw_units(a_h, self.c, h_key, drawn=h)
+            before = h
+        return State(v, h)

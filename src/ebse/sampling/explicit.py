@@ -5,7 +5,7 @@ import torch
 from ebse import noise
 from ebse.arguments import count, option
 from ebse.models import RestrictedBoltzmannEnsemble
-from ebse.sampling.rows import CHUNK_SIZE, hidden_noise, pass_over_rows
+from ebse.sampling.rows import CHUNK_SIZE, hidden_noise, row_pass
 from ebse.sampling.state import START, State, Units, checked_state
 
 
@@ -21,9 +21,10 @@ def explicit_sweeps(
 ) -> State:
     """Sample θ ~ P(θ | v, h), v ~ P(v | h, θ), h ~ P(h | v, θ), n_sweeps times.
 
-    Leaves the joint P(v, h, θ) of binary units invariant for any law. At most about ``chunk_size``
-    connections are held at once; the noise does not depend on it. Algorithm 1 with its k makes k + 1
-    sweeps. Mean-field units tilt θ by their means as they are.
+    Leaves the joint P(v, h, θ) of binary units invariant for any law. Algorithm 1 with its k makes k + 1
+    sweeps. Mean-field units tilt θ by their means as they are. Bernoulli and Gaussian W in float32 are
+    drawn row by row in a kernel; other laws, types and mean-field units hold at most about ``chunk_size``
+    connections at once. The noise does not depend on it.
 
     >>> from ebse.laws import Bernoulli, Point
     >>> W, b, c = Bernoulli(torch.ones(3, 2), 0.5), Point(torch.zeros(3)), Point(torch.zeros(2))
@@ -37,9 +38,10 @@ def explicit_sweeps(
     option("units", units, ("sampled", "mean"))
     key = noise.draw_key(generator)
     state = checked_state(ensemble, state, units, noise.subkey(key, START))
+    one_pass = row_pass(ensemble, units=units, chunk_size=chunk_size)
     for sweep in range(n_sweeps):
         step = noise.subkey(key, sweep)
-        state = pass_over_rows(ensemble, state, step, units=units, chunk_size=chunk_size)
+        state = one_pass(state, step)
         if units == "sampled":
             state = State(state.v, hidden_noise(state.h, step))
     return state

@@ -1,0 +1,84 @@
+"""Binary units from their inputs: sigmoid and draw in one pass, and the plain twins."""
+
+import torch
+from numba import prange
+from torch import Tensor
+
+from ebse import noise
+from ebse.kernels.words import F32, I32, U32, U64, exp, kernel, part, row_seed, sigmoid, word
+
+_BITS, _RESOLUTION = I32(8), F32(2.0**-23)
+_HALF = F32(0.5)
+
+
+def fast(x: Tensor) -> bool:
+    """Whether the kernels serve a tensor: float32 on the CPU."""
+    return x.device.type == "cpu" and x.dtype == torch.float32
+
+
+def mean_units(a: Tensor, bias: Tensor, *, mean: Tensor, weight: float = 1.0) -> None:
+    """mean = weight · sigmoid(a + bias), row by row of a (N, n)."""
+    if fast(a):
+        _mean(a.numel(), a.numpy(), bias.numpy(), F32(weight), mean.numpy())
+    else:
+        torch.add(a, bias, out=mean).sigmoid_().mul_(weight)
+
+
+def draw_units(a: Tensor, bias: Tensor, key: int, *, drawn: Tensor) -> None:
+    """drawn = 1 where u < sigmoid(a + bias), u the noise of ``key``."""
+    if fast(a):
+        _draw(a.numel(), a.numpy(), bias.numpy(), U64(key), drawn.numpy())
+    else:
+        drawn.copy_(noise.bernoulli(torch.sigmoid(a + bias), key))
+
+
+def mean_and_draw_units(
+    a: Tensor, bias: Tensor, key: int, *, mean: Tensor, drawn: Tensor, weight: float = 1.0
+) -> None:
+    """Both of the above."""
+    if fast(a):
+        arrays = (a.numpy(), bias.numpy(), U64(key), F32(weight), mean.numpy(), drawn.numpy())
+        _mean_and_draw(a.numel(), *arrays)
+    else:
+        mean_units(a, bias, mean=mean)
+        drawn.copy_(noise.bernoulli(mean, key))
+        mean *= weight
+
+
+@part
+def uniform(low, high, unit):  # type: ignore[no-untyped-def]
+    """u with the first 23 bits of a unit's word and a half: exact in float32, and neither 0 nor 1."""
+    return (F32(word(low, high, unit) >> _BITS) + _HALF) * _RESOLUTION
+
+
+@kernel
+def _mean(a, bias, weight, mean):  # type: ignore[no-untyped-def]
+    N, n = a.shape
+    for row in prange(N):
+        a_row, mean_row = a[row], mean[row]
+        for j in range(n):
+            mean_row[j] = weight * sigmoid(a_row[j] + bias[j])
+
+
+@kernel
+def _draw(a, bias, key, drawn):  # type: ignore[no-untyped-def]
+    N, n = a.shape
+    for row in prange(N):
+        low, high = row_seed(key, U64(row))
+        a_row, drawn_row = a[row], drawn[row]
+        for j in range(n):
+            # u < 1 / (1 + e) without the division.
+            u, e = uniform(low, high, U32(j)), exp(-(a_row[j] + bias[j]))
+            drawn_row[j] = F32(1.0) if u + u * e < F32(1.0) else F32(0.0)
+
+
+@kernel
+def _mean_and_draw(a, bias, key, weight, mean, drawn):  # type: ignore[no-untyped-def]
+    N, n = a.shape
+    for row in prange(N):
+        low, high = row_seed(key, U64(row))
+        a_row, mean_row, drawn_row = a[row], mean[row], drawn[row]
+        for j in range(n):
+            p = sigmoid(a_row[j] + bias[j])
+            mean_row[j] = weight * p
+            drawn_row[j] = F32(1.0) if uniform(low, high, U32(j)) < p else F32(0.0)

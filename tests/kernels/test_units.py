@@ -1,0 +1,83 @@
+"""Fused draws of units against their plain twins, given the same key."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from ebse import noise
+from ebse.kernels import units
+
+SHAPES = [(1, 1), (3, 5), (7, 64), (50, 131)]
+NEAR = 1e-6
+"""A float32 sigmoid differs by less, so that a unit may differ only where u is nearer to its probability."""
+
+
+def inputs(N: int, n: int) -> tuple[Tensor, Tensor]:
+    row = torch.arange(N * n, dtype=torch.float32).reshape(N, n)
+    return 8 * torch.sin(row * 1.7), torch.cos(torch.arange(n, dtype=torch.float32))
+
+
+@pytest.mark.parametrize(("N", "n"), SHAPES)
+@pytest.mark.parametrize("key", [0, 12345, 2**64 - 1])
+def test_fused_and_plain_units_agree(N: int, n: int, key: int) -> None:
+    a, bias = inputs(N, n)
+    mean, drawn, alone, mean_alone = (torch.full((N, n), torch.nan) for _ in range(4))
+    mean, drawn, alone, mean_alone = (x.float() for x in (mean, drawn, alone, mean_alone))
+    units.mean_and_draw_units(a, bias, key, mean=mean, drawn=drawn)
+    units.draw_units(a, bias, key, drawn=alone)
+    units.mean_units(a, bias, mean=mean_alone)
+    p = torch.sigmoid(a.double() + bias.double())
+    torch.testing.assert_close(mean.double(), p, rtol=3e-6, atol=1e-7)
+    assert torch.equal(mean, mean_alone)
+    assert torch.equal(drawn, alone)
+    near = (noise.uniform(key, (N, n)) - p).abs() < NEAR
+    assert ((drawn == noise.bernoulli(p, key)) | near).all()
+
+
+def test_plain_units_serve_other_types() -> None:
+    a, bias = (x.double() for x in inputs(4, 9))
+    mean, drawn, alone = (torch.empty_like(a) for _ in range(3))
+    units.mean_and_draw_units(a, bias, 7, mean=mean, drawn=drawn)
+    units.draw_units(a, bias, 7, drawn=alone)
+    assert not units.fast(a)
+    torch.testing.assert_close(mean, torch.sigmoid(a + bias))
+    assert torch.equal(drawn, alone)
+    assert torch.equal(drawn, noise.bernoulli(mean, 7))
+
+
+def test_certain_units_are_certain() -> None:
+    a = torch.tensor([[-200.0, 200.0, -1e30, 1e30]]).float().expand(5000, 4).contiguous()
+    drawn = torch.empty_like(a)
+    units.draw_units(a, torch.zeros(4).float(), 3, drawn=drawn)
+    assert torch.equal(drawn, (a > 0).float())
+
+
+def test_threads_do_not_change_a_draw() -> None:
+    a, bias = inputs(40, 33)
+    one, two = torch.empty_like(a), torch.empty_like(a)
+    units.draw_units(a, bias, 5, drawn=one)
+    torch.set_num_threads(2)
+    try:
+        units.draw_units(a, bias, 5, drawn=two)
+    finally:
+        torch.set_num_threads(1)
+    assert torch.equal(one, two)
+
+
+def test_a_view_of_a_buffer_will_do() -> None:
+    """Batches are slices of larger buffers."""
+    a, bias = inputs(10, 8)
+    buffer = torch.full((20, 8), 9.0).float()
+    units.draw_units(a, bias, 5, drawn=buffer[10:])
+    whole = torch.empty_like(a)
+    units.draw_units(a, bias, 5, drawn=whole)
+    assert torch.equal(buffer[10:], whole)
+    assert (buffer[:10] == 9).all()
+
+
+def test_another_key_gives_other_units() -> None:
+    a, bias = inputs(10, 8)
+    one, two = torch.empty_like(a), torch.empty_like(a)
+    units.draw_units(torch.zeros_like(a), bias, 5, drawn=one)
+    units.draw_units(torch.zeros_like(a), bias, 6, drawn=two)
+    assert not torch.equal(one, two)
