@@ -12,7 +12,9 @@ SOURCE = Path(ebse.__file__).parent
 # From top to bottom: a room may import from the rooms above it in this list, and from itself.
 ROOMS = [
     "arguments",
+    "files",
     "noise",
+    "kernels",
     "laws",
     "models",
     "sampling",

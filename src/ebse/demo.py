@@ -10,9 +10,9 @@ from pathlib import Path
 
 from ebse import __version__
 from ebse.experiments.manifolds import ManifoldsConfig, Result, run
+from ebse.files import in_place
 from ebse.report.claims import claims_table, figures_table, verdicts
 from ebse.report.figure2 import figure2
-from ebse.report.files import in_place
 
 EXPLAINED = """
 RBM: restricted Boltzmann machine. RBSE: restricted Boltzmann stochastic ensemble, an RBM with random weights.

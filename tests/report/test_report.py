@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ebse.files import in_place
 from ebse.report.claims import CLAIMS, Row, claims_table, figures_table, verdicts
 from ebse.report.figure2 import figure2
-from ebse.report.files import in_place
 
 
 def row(law: str, manifold: str, **values: float) -> Row:

@@ -10,6 +10,7 @@ from torch import Tensor
 from ebse.laws import Bernoulli, Gaussian, Law, Point
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.training import Algorithm1, ContrastiveDivergence, EStep, GradientAscent, Training
+from ebse.training.alpha import AlphaClimb
 from examples import LAWS, ensemble
 from learning import DATA, D, K, log_likelihood, start
 
@@ -50,13 +51,14 @@ def test_every_e_step_learns(e_step: str, centred: bool, generator: torch.Genera
 def test_any_torch_optimiser_will_do(generator: torch.Generator) -> None:
     run = Training(
         start(Bernoulli, generator),
+        e_step=ContrastiveDivergence(),
         m_step=GradientAscent(learning_rate=0.02, optimizer=lambda groups: torch.optim.Adam(groups)),
         batch_size=20,
         generator=generator,
     )
     before = log_likelihood(run.ensemble)
-    run.fit(DATA, 100)
-    assert log_likelihood(run.ensemble) > before + 1
+    run.fit(DATA, 200)
+    assert log_likelihood(run.ensemble) > before + 0.5
 
 
 # ---- the M-step
@@ -131,7 +133,9 @@ def test_momentum_and_schedule_reach_the_optimiser(generator: torch.Generator) -
     assert rates == pytest.approx([0.4, 0.4 * 0.5**0.5])
     small = start(Point, generator)
     run = Training(small, m_step=GradientAscent(momentum=0.7), generator=generator)
-    assert all(group["momentum"] == 0.7 for group in run._optimizer.param_groups)
+    climb = run._engine.climb
+    assert isinstance(climb, AlphaClimb)
+    assert all(group["momentum"] == 0.7 for group in climb._optimizer.param_groups)
 
 
 def test_centred_biases_give_back_what_w_really_changed() -> None:
@@ -169,7 +173,7 @@ WRONG: Any = "x"
 @pytest.mark.parametrize(
     ("v", "message"),
     [
-        (torch.zeros(4, 5), r"v must have shape \(..., 6\), got \(4, 5\)"),
+        (torch.zeros(4, 5), r"v must have shape \(N, 6\) with N >= 1, got \(4, 5\)"),
         (torch.zeros(6), r"v must have shape \(N, 6\) with N >= 1, got \(6,\); pass one row per example"),
         (torch.zeros(0, 6), r"v must have shape \(N, 6\) with N >= 1, got \(0, 6\)"),
         (torch.full((4, 6), math.nan), r"v must lie in \[0, 1\], got NaN; scale"),

@@ -37,6 +37,18 @@ def presence(name: str, p: Tensor) -> Tensor:
     return within(name, p, 0, 1, closed=False, remedy=remedy)
 
 
+def settle_absence(before: Tensor, after: Tensor, absent: Tensor, share: float) -> Tensor:
+    """1 − p once K(1) went from ``before`` to ``after``: Δp = κ δ C / (A² + κ C²), with p and q(1) >= ε.
+
+    p is at most 1 − ε, too, except where K(1) is too far below 0 for that: it cannot be less than log(1 − p).
+    """
+    x, p = torch.exp(-before), 1 - absent
+    A, C = 1 - absent * x, (1 - x) / p
+    absent = absent - share * (after - before) * C / (A**2 + share * C**2)
+    most = (1 - EPSILON) * torch.exp(after.clamp(max=0))
+    return torch.minimum(torch.maximum(absent, most.clamp(max=EPSILON)), most)
+
+
 @final
 class Bernoulli(Law):
     """θ = θ_bar with probability p, else 0: K(t) = log(1 − p + p exp(t θ_bar)).
@@ -124,6 +136,25 @@ class Bernoulli(Law):
     def start(cls, shape: tuple[int, ...], *, generator: torch.Generator, p: Tensor | float = 0.5) -> Self:
         """θ_bar ~ N(0, 0.01²), presence p."""
         return cls(small_normal(shape, generator=generator), p)
+
+    def settled(self, effective: Tensor, *, share: float = 1.0) -> Self:
+        """Δp = κ δ C / (A² + κ C²) with A = q(1), C = (1 − e^−K(1)) / p; θ_bar follows from K(1) and p.
+
+        An effective weight below log(1 − p) has no θ_bar: p is raised until q(1) reaches ε. The law keeps the
+        logit of p, because p itself may round to 1 on the way.
+        """
+        absent = settle_absence(self.effective(), effective, torch.sigmoid(-self.logit_p), share)
+        return self.with_effective(effective, absent)
+
+    @classmethod
+    def with_effective(cls, effective: Tensor, absent: Tensor) -> Self:
+        """The law with 1 − p = ``absent`` and K(1) = ``effective``.
+
+        θ_bar = K(1) + log(1 − (1 − p) e^−K(1)) − log p.
+        """
+        log_p, log_absent = torch.log1p(-absent), torch.log(absent)
+        log_q = torch.log(-torch.expm1(log_absent - effective))
+        return cls.from_logit(effective + log_q - log_p, log_p - log_absent)
 
     def potential(self, theta: Tensor) -> Tensor:
         """φ = −log p on θ_bar, −log(1 − p) on 0, infinite elsewhere; one atom of mass 1 if θ_bar = 0."""

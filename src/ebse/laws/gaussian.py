@@ -100,6 +100,12 @@ class Gaussian(Law):
         """Gauss–Hermite nodes, exact for polynomials up to degree 2 n_nodes − 1."""
         return normal_nodes(self.theta_bar, self.sigma, n_nodes)
 
+    def settled(self, effective: Tensor, *, share: float = 1.0) -> Self:
+        """Δσ = κ δ σ / (1 + κ σ²), and θ_bar = K(1) − σ²/2."""
+        delta, sigma = effective - self.effective(), self.sigma
+        sigma = (sigma + share * delta * sigma / (1 + share * sigma**2)).clamp(min=0)
+        return self.with_alpha({"theta_bar": effective - sigma**2 / 2, "sigma": sigma})
+
     def shifted(self, delta: Tensor) -> Self:
         """N(θ_bar + delta, σ²)."""
         return self.with_alpha({"theta_bar": self.theta_bar + delta})

@@ -152,6 +152,31 @@ class Law(ABC):
             "use point, Gaussian, Laplace or uniform biases with centred gradients"
         )
 
+    def settled(self, effective: Tensor, *, share: float = 1.0) -> Self:
+        """The law near this one whose K(1) is ``effective``: Δα = κ δ A / Σ κ A², A = ∂K(1)/∂α.
+
+        The least change of α that moves K(1) by δ, where a squared change of noise counts 1/κ as much
+        as one of a mean; κ = ``share``, and 0 keeps the noise. A law with a closed form reaches δ exactly,
+        any other to first order; none leaves the constraints of training.
+        """
+        with torch.enable_grad():
+            alpha = {name: x.detach().clone().requires_grad_() for name, x in self.alpha.items()}
+            now = self.with_alpha(alpha).effective()
+            slopes = torch.autograd.grad(now.sum(), list(alpha.values()), allow_unused=True)
+        # Those of α that several elements share cannot follow one of them.
+        own = {
+            name: (share if name in self.noise_names else 1.0, A)
+            for (name, x), A in zip(alpha.items(), slopes, strict=True)
+            if A is not None and x.shape[: len(self.shape)] == self.shape
+        }
+        squares = sum(kappa * _inner(A**2, self.shape) for kappa, A in own.values())
+        delta = (effective - now.detach()) / torch.clamp(torch.as_tensor(squares), min=1e-12)
+        moved = {name: x.detach() for name, x in alpha.items()}
+        for name, (kappa, A) in own.items():
+            moved[name] += kappa * A * delta.reshape(delta.shape + (1,) * (A.ndim - delta.ndim))
+        self.project_(moved)
+        return self.with_alpha(moved)
+
     def with_noise(
         self, noise: float | None = None, /, *, p: float | None = None, sigma: float | None = None
     ) -> Law:
@@ -234,6 +259,11 @@ class Law(ABC):
     def __repr__(self) -> str:
         alpha = ", ".join(f"{name}={value.mean().item():.3g}" for name, value in self.alpha.items())
         return f"{type(self).__name__}(shape={tuple(self.shape)}, {alpha})"
+
+
+def _inner(x: Tensor, shape: torch.Size) -> Tensor:
+    """x summed over the axes that one element of ``shape`` has of its own."""
+    return x.flatten(len(shape)).sum(-1) if x.ndim > len(shape) else x
 
 
 def _broadcasts(a: torch.Size, b: torch.Size) -> bool:

@@ -63,6 +63,10 @@ class Point(Law):
         """The atom itself, with weight 1."""
         return self.theta_bar.unsqueeze(0), torch.zeros_like(self.theta_bar).unsqueeze(0)
 
+    def settled(self, effective: Tensor, *, share: float = 1.0) -> Self:
+        """The atom at ``effective``."""
+        return self.with_alpha({"theta_bar": effective.clone()})
+
     def shifted(self, delta: Tensor) -> Self:
         """The atom at θ_bar + delta."""
         return self.with_alpha({"theta_bar": self.theta_bar + delta})

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ebse.files import in_place
 from ebse.report.claims import NAMES
-from ebse.report.files import in_place
 
 Array = npt.NDArray[np.floating]
 Points = Mapping[str, Array]

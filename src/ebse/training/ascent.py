@@ -1,8 +1,9 @@
-"""The M-step: stochastic gradient ascent on α, with the constraints of each law."""
+"""The M-step: what every ascent has, and the settings of plain gradient ascent on α."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from numbers import Real
+from typing import Any, Protocol, final
 
 import torch
 from torch import Tensor
@@ -11,25 +12,100 @@ from ebse.arguments import option
 from ebse.laws import Law
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.models.leaves import Gradient
-from ebse.training.gradients import Offsets
+from ebse.training.phases import Phases
 
 OptimizerFactory = Callable[[list[dict[str, Any]]], torch.optim.Optimizer]
 Schedule = str | Callable[[float], float]
+Tensors = dict[str, Tensor]
 
 OFFSET_RATE = 0.01
 """Rate of the moving averages of the centring offsets, as Melchior, Fischer and Wiskott (2016) use."""
 
 
+class Climb(Protocol):
+    """An ascent under way: what it moves, how it steps, and how it goes back."""
+
+    keeps_every_step: bool
+    """Whether :meth:`keep` is called after every step, or once an epoch."""
+
+    @property
+    def ensemble(self) -> RestrictedBoltzmannEnsemble:
+        """The ensemble as the last step made it, in memory of its own."""
+
+    @property
+    def acting(self) -> RestrictedBoltzmannEnsemble:
+        """The ensemble that collapsed chains run on; it may change in place."""
+
+    def step(self, phases: Phases, factor: float) -> None:
+        """One step from the states of the two phases, at the given factor of the rates."""
+
+    def fault(self) -> str | None:
+        """What is wrong with a parameter and what to lower, if anything is."""
+
+    def keep(self) -> None:
+        """Keep the present state for :meth:`take_back`."""
+
+    def take_back(self) -> None:
+        """Go back to the state that was kept."""
+
+    def tensors(self) -> Tensors:
+        """All arrays of the ascent, by name."""
+
+    def load(self, tensors: Tensors) -> None:
+        """Hold the arrays that :meth:`tensors` of another run gave."""
+
+
+class MStep(Protocol):
+    """Settings from which an ascent begins."""
+
+    @property
+    def learning_rate(self) -> float:
+        """Of the means."""
+
+    @property
+    def momentum(self) -> float:
+        """Of the ascent."""
+
+    @property
+    def schedule(self) -> Schedule:
+        """Of the rates."""
+
+    def begin(self, ensemble: RestrictedBoltzmannEnsemble, mu: Tensor) -> Climb:
+        """An ascent from the ensemble; ``mu`` is the mean of the data."""
+
+
+def require_rates(settings: MStep, names: tuple[str, ...]) -> None:
+    """Rates that are numbers >= 0, a momentum below 1, and a schedule that is known."""
+    for name in names:
+        value = getattr(settings, name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
+            raise TypeError(f"{name} must be a number, got {value!r}; pass a float >= 0")
+        if value is not None and not 0 <= float(value) < float("inf"):
+            raise ValueError(f"{name} must lie in [0, inf), got {value}; pass a number >= 0")
+    if settings.momentum >= 1:
+        raise ValueError(f"momentum must lie in [0, 1), got {settings.momentum}; try 0.5 or 0.9")
+    if not callable(settings.schedule):
+        option("schedule", settings.schedule, ("constant", "linear"))
+
+
+def schedule_factor(schedule: Schedule, done: float) -> float:
+    """The factor on the rates once the fraction ``done`` of the run is over."""
+    if callable(schedule):
+        return schedule(done)
+    return 1.0 - done if schedule == "linear" else 1.0
+
+
 @final
 @dataclass(frozen=True)
 class GradientAscent:
-    """Settings of the M-step.
+    """Settings of plain gradient ascent on α, as in the paper.
 
     Parameters
     ----------
     learning_rate, noise_rate
         Rates for the means (θ_bar) and for the noise (p, σ, …) of every law; the noise's is the
-        means' own where it is None, and 0 holds the noise as it is.
+        means' own where it is None, and 0 holds the noise as it is. It acts on the logit of p where a
+        Bernoulli law has that (after ``with_noise``).
     momentum, weight_decay
         Of the ascent; the decay pulls the means of W towards 0.
     schedule
@@ -44,8 +120,10 @@ class GradientAscent:
 
     Notes
     -----
-    Rates that worked on binary data: ``learning_rate`` 1, ``noise_rate`` 0.01 to 0.1, ``centred=True``.
-    Without centring, contrastive divergence often learns little more than the mean of the data.
+    Binary units learn faster and more evenly by :class:`ebse.training.EffectiveAscent`: a step in θ_bar
+    moves the effective weight of a Bernoulli law only q(1)² as far as an RBM's. Rates that worked on
+    binary data: ``learning_rate`` 1, ``noise_rate`` 0.01 to 0.1, ``centred=True``. Without centring,
+    contrastive divergence often learns little more than the mean of the data.
 
     >>> GradientAscent(optimizer=lambda groups: torch.optim.Adam(groups, betas=(0.5, 0.99))).momentum
     0.0
@@ -60,14 +138,7 @@ class GradientAscent:
     optimizer: OptimizerFactory | None = None
 
     def __post_init__(self) -> None:
-        for name in ("learning_rate", "noise_rate", "momentum", "weight_decay"):
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, (int, float)):
-                raise TypeError(f"{name} must be a number, got {value!r}; pass a float >= 0")
-            if value is not None and not 0 <= value < float("inf"):
-                raise ValueError(f"{name} must lie in [0, inf), got {value}; pass a number >= 0")
-        if self.momentum >= 1:
-            raise ValueError(f"momentum must lie in [0, 1), got {self.momentum}; try 0.5 or 0.9")
+        require_rates(self, ("learning_rate", "noise_rate", "momentum", "weight_decay"))
         if self.optimizer is not None and not callable(self.optimizer):
             raise TypeError(
                 f"optimizer must be a function from parameter groups to an optimiser, got "
@@ -78,14 +149,13 @@ class GradientAscent:
                 f"momentum must be 0 where optimizer is given, got {self.momentum}; "
                 "give the momentum to the optimiser itself"
             )
-        if not callable(self.schedule):
-            option("schedule", self.schedule, ("constant", "linear"))
 
-    def factor(self, done: float) -> float:
-        """The schedule's factor once the fraction ``done`` of the run is over."""
-        if callable(self.schedule):
-            return self.schedule(done)
-        return 1.0 - done if self.schedule == "linear" else 1.0
+    def begin(self, ensemble: RestrictedBoltzmannEnsemble, mu: Tensor) -> Climb:
+        """An ascent from the ensemble; ``mu`` is the mean of the data."""
+        # The ascent takes its settings from this module.
+        from ebse.training.alpha import AlphaClimb
+
+        return AlphaClimb(self, ensemble, mu)
 
     def build(self, laws: dict[str, Law], alpha: Gradient) -> torch.optim.Optimizer:
         """The optimiser of the leaves ``alpha``, in groups of one rate and one decay."""
@@ -104,45 +174,3 @@ class GradientAscent:
         if self.optimizer is not None:
             return self.optimizer(groups)
         return torch.optim.SGD(groups, momentum=self.momentum)
-
-
-@torch.no_grad()
-def ascend(
-    ensemble: RestrictedBoltzmannEnsemble,
-    alpha: Gradient,
-    slopes: Gradient,
-    optimizer: torch.optim.Optimizer,
-    offsets: Offsets | None,
-) -> None:
-    """One step on the leaves ``alpha``, in place: optimiser, constraints, and the centred biases.
-
-    With ``offsets`` the biases give back what W really changed, Δb = −ΔW λ and Δc = −μᵀ ΔW in
-    effective parameters, whatever the optimiser or a constraint made of the gradient.
-    """
-    before = None if offsets is None else _effective(ensemble.W, alpha["W"])
-    for letter, part in alpha.items():
-        for name, x in part.items():
-            x.grad = -slopes[letter][name]
-    optimizer.step()
-    for letter, law in ensemble.laws.items():
-        law.project_(alpha[letter])
-    if before is not None and offsets is not None:
-        change = _effective(ensemble.W, alpha["W"]) - before
-        _shift_(ensemble.b, alpha["b"], -change @ offsets.lam)
-        _shift_(ensemble.c, alpha["c"], -offsets.mu @ change)
-
-
-def moved_offsets(offsets: Offsets, v: Tensor, h: Tensor) -> Offsets:
-    """μ and λ a little nearer to the means of the data phase."""
-    return Offsets(
-        torch.lerp(offsets.mu, v.mean(0), OFFSET_RATE), torch.lerp(offsets.lam, h.mean(0), OFFSET_RATE)
-    )
-
-
-def _effective(law: Law, alpha: dict[str, Tensor]) -> Tensor:
-    return law.with_alpha(alpha).effective()
-
-
-def _shift_(law: Law, alpha: dict[str, Tensor], delta: Tensor) -> None:
-    for name, value in law.with_alpha(alpha).shifted(delta).alpha.items():
-        alpha[name].copy_(value)

@@ -1,61 +1,72 @@
 """The loop of EM contrastive divergence: E-step, M-step, one row of history an epoch."""
 
+import signal
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import final
 
 import torch
 from torch import Tensor
 
 from ebse import noise
-from ebse.arguments import count, units
+from ebse.arguments import count
 from ebse.models import RestrictedBoltzmannEnsemble
-from ebse.models.leaves import Gradient, rebuilt
-from ebse.training.ascent import GradientAscent, ascend, moved_offsets
-from ebse.training.gradients import Offsets, gradient
+from ebse.models.storage import Facts, Tensors, describe, rebuild
+from ebse.training.ascent import MStep, schedule_factor
+from ebse.training.checkpoints import RunFolder, settings_facts, settings_from
+from ebse.training.engine import Engine
 from ebse.training.monitors import DEFAULT_MONITORS, Monitor, Row
-from ebse.training.phases import ContrastiveDivergence, EStep, Memory
+from ebse.training.phases import EStep
+from ebse.training.progress import Progress
+from ebse.training.rows import Data, Rows, rows_of
+from ebse.training.signals import Signals, deferred
+from ebse.training.stopping import EarlyStopping
 
 Callback = Callable[[Row], None]
+
+_ORDER, _STEPS, _START = range(3)
 
 
 @final
 class Training:
     """A training run: it holds the ensemble, its history, and whatever the next step needs.
 
-    An interruption or an error leaves ``ensemble`` as the last completed step made it and ``history`` with
-    the rows of all completed epochs; ``fit`` goes on from there, after a fault within a step with a fresh
-    optimiser. The start is brought within the constraints of its laws (p in [1e-4, 1 − 1e-4]). On small
+    Ctrl-C takes effect after the mini-batch under way, so that no step is left half done: ``ensemble`` is as
+    the last completed step made it, ``history`` has the rows of all completed epochs, and ``fit`` goes on
+    from there. The start is brought within the constraints of its laws (p in [1e-4, 1 − 1e-4]). On small
     models one thread is fastest: ``torch.set_num_threads(1)``.
 
     Parameters
     ----------
     ensemble
-        Where training starts.
+        Where training starts; :func:`ebse.training.initial_ensemble` makes a good one.
     e_step, m_step
-        How expectations are estimated, and what is done with the gradient.
+        How expectations are estimated, and what is done with the gradient. By default persistent
+        contrastive divergence, and :class:`EffectiveAscent` for binary units or
+        :class:`GradientAscent` for real ones.
     batch_size
         Rows of a mini-batch, and number of persistent chains.
     monitors
         What is written into each row of the history.
     generator
-        Supplies the order of rows and one key for each sampling call.
+        Supplies one key, from which the order of rows and the noise of every step are counted.
 
     Attributes
     ----------
     ensemble
         The ensemble as trained so far; its laws are ``ensemble.W``, ``ensemble.b`` and ``ensemble.c``.
+        After early stopping, the best one.
     history
         One row of numbers for each epoch, by name: what the monitors found. ``log_likelihood`` is among
         them where one side has at most 12 units.
     n_steps
         Completed steps.
 
-    >>> from ebse.laws import Bernoulli, Point
+    >>> from ebse.laws import Bernoulli
+    >>> from ebse.training import initial_ensemble
     >>> g = torch.Generator().manual_seed(0)
-    >>> W, b, c = Bernoulli.start((6, 4), generator=g), Point(torch.zeros(6)), Point(torch.zeros(4))
-    >>> ensemble = RestrictedBoltzmannEnsemble(W=W, b=b, c=c)
-    >>> run = Training(ensemble, m_step=GradientAscent(learning_rate=1.0), batch_size=10, generator=g)
     >>> v = torch.tensor([[1., 1., 1., 0., 0., 0.], [0., 0., 0., 1., 1., 1.]]).repeat(20, 1)
+    >>> run = Training(initial_ensemble(v, 4, law=Bernoulli, generator=g), batch_size=10, generator=g)
     >>> history = run.fit(v, n_epochs=50).history
     >>> history[-1]["log_likelihood"] > history[0]["log_likelihood"]
     True
@@ -67,177 +78,247 @@ class Training:
         *,
         generator: torch.Generator,
         e_step: EStep | None = None,
-        m_step: GradientAscent | None = None,
+        m_step: MStep | None = None,
         batch_size: int = 100,
         monitors: Sequence[Monitor] = DEFAULT_MONITORS,
     ) -> None:
-        noise.require_generator(generator)
-        self.e_step = ContrastiveDivergence() if e_step is None else e_step
-        self.m_step = GradientAscent() if m_step is None else m_step
-        _require_parts(ensemble, self.e_step, self.m_step)
+        self._progress = Progress(noise.draw_key(generator))
         self.batch_size = count("batch_size", batch_size)
         self.monitors = tuple(monitors)
-        self.generator = generator
-        self.history: list[Row] = []
-        self.n_steps = 0
-        self._alpha: Gradient = {
-            letter: {name: x.detach().clone().requires_grad_() for name, x in law.alpha.items()}
-            for letter, law in ensemble.laws.items()
-        }
-        with torch.no_grad():
-            for letter, law in ensemble.laws.items():
-                law.project_(self._alpha[letter])
-        self.ensemble = self._completed(ensemble)
-        self._begin_ascent()
-        self._memory: Memory = {}
-        self._offsets: Offsets | None = None
+        self._engine = Engine(ensemble, e_step, m_step, self.batch_size)
+        self._keep()
+
+    @property
+    def history(self) -> list[Row]:
+        """One row for each completed epoch."""
+        return self._progress.history
+
+    @property
+    def n_steps(self) -> int:
+        """Completed steps."""
+        return self._progress.n_steps
+
+    @property
+    def ensemble(self) -> RestrictedBoltzmannEnsemble:
+        """The ensemble as trained so far, or the best one after early stopping."""
+        best = self._progress.best
+        return self._engine.climb.ensemble if best is None else best.ensemble
 
     def fit(
         self,
-        v: Tensor,
+        v: Data,
         n_epochs: int,
         *,
-        held_out: Tensor | None = None,
+        held_out: Data | None = None,
         callback: Callback | None = None,
+        early_stopping: EarlyStopping | None = None,
+        folder: str | Path | None = None,
+        every_epochs: int | None = 1,
+        every_minutes: float | None = None,
     ) -> "Training":
-        """Train for n_epochs more passes over the rows of v (N, D); each epoch's row goes to ``callback``."""
-        v = self._rows("v", v)
-        held_out = None if held_out is None else self._rows("held_out", held_out)
+        """Train for n_epochs more passes over the rows of v (N, D).
+
+        Parameters
+        ----------
+        v
+            A tensor, a NumPy array (also memory-mapped), a csr matrix, or an iterable of such chunks.
+        held_out
+            Rows that are watched, never learned from; up to 1,000 of them, evenly spread.
+        callback
+            Gets each epoch's row of the history.
+        early_stopping
+            When to stop before n_epochs; needs ``held_out``.
+        folder, every_epochs, every_minutes
+            Where to keep checkpoints, and how often. The finished model is ``model.safetensors`` there.
+            A run that was stopped or killed goes on with :func:`resume`.
+        """
         count("n_epochs", n_epochs, least=0)
-        n_batches = -(-len(v) // self.batch_size)
-        self._memory = self.e_step.start(
-            self.ensemble, v, self.batch_size, self._memory, generator=self.generator
+        if early_stopping is not None and held_out is None:
+            raise ValueError("held_out must be given for early stopping, got None; keep some rows back")
+        rows = self._rows(v)
+        watched = self._held_out(held_out)
+        kept = (
+            None
+            if folder is None
+            else RunFolder(folder, every_epochs=every_epochs, every_minutes=every_minutes)
         )
-        if self.m_step.centred and self._offsets is None:
-            self._offsets = Offsets(v.mean(0), v.new_full((self.ensemble.K,), 0.5))
-        for epoch in range(n_epochs):
-            order = torch.randperm(len(v), generator=self.generator, device=self.generator.device)
-            for batch in range(n_batches):
-                self._set_rates((epoch * n_batches + batch) / (n_epochs * n_batches))
-                rows = order[batch * self.batch_size : (batch + 1) * self.batch_size].to(v.device)
-                self._step(v[rows], rows)
-            row = self._watch(v, held_out)
-            self.history.append(row)
-            if callback is not None:
-                callback(row)
+        if kept is not None:
+            kept.require_new()
+            self._facts(rows, kept)
+        self._engine.begin(rows.known(), self._progress.subkey(_START, len(self.history)))
+        self._progress.plan(n_epochs, early_stopping)
+        if kept is not None:
+            self._write(kept, rows)
+        return self._go(rows, watched, callback, kept)
+
+    def _go(
+        self, rows: Rows, held_out: Tensor | None, callback: Callback | None, kept: RunFolder | None
+    ) -> "Training":
+        """Train until the plan is carried out."""
+        progress = self._progress
+        numbers = (signal.SIGINT,) if kept is None else (signal.SIGINT, signal.SIGTERM)
+        with deferred(*numbers) as signals, torch.no_grad():
+            while not progress.over():
+                self._epoch(rows, signals, kept)
+                row = self._watch(rows, held_out)
+                progress.history.append(row)
+                progress.batch = 0
+                if progress.stopping is not None:
+                    progress.compare(self._engine.climb.ensemble, rows.watched(), held_out)
+                if kept is not None and kept.due(len(self.history)):
+                    self._write(kept, rows)
+                if callback is not None:
+                    callback(row)
+                self._obey(signals, rows, kept)
+        if kept is not None:
+            self._write(kept, rows)
+            kept.finish(self.ensemble, {"history": self.history, "n_steps": self.n_steps})
         return self
 
-    def _step(self, v: Tensor, rows: Tensor) -> None:
-        """One E-step and one M-step on a batch."""
-        with torch.no_grad():
-            phases, memory = self.e_step.phases(
-                self.ensemble, v, rows, self._memory, generator=self.generator
-            )
-        slopes = gradient(self.ensemble, phases, self._offsets)
+    def _epoch(self, rows: Rows, signals: Signals, kept: RunFolder | None) -> None:
+        """The mini-batches that are left of the epoch under way."""
+        progress = self._progress
+        if progress.batch == 0 and not self._engine.climb.keeps_every_step:
+            self._keep()
+        order = progress.subkey(_ORDER, len(self.history))
+        for n, (v, index) in enumerate(rows.batches(order, self._engine.batch)):
+            if n < progress.batch:
+                continue
+            within = 0.0 if rows.n_batches is None else n / rows.n_batches
+            self._step(v, index, schedule_factor(self._engine.m_step.schedule, progress.done(within)))
+            self._obey(signals, rows, kept)
+            if kept is not None and kept.due(None):
+                self._write(kept, rows)
+        self._require_sound()
+
+    def _step(self, v: Tensor, rows: Tensor, factor: float) -> None:
+        """One step of the engine, counted, or taken back."""
+        progress, engine = self._progress, self._engine
         try:
-            ascend(self.ensemble, self._alpha, slopes, self._optimizer, self._offsets)
-            completed = self._completed(self.ensemble)
-            self._require_finite(completed)
+            engine.step(v, rows, factor, progress.subkey(_STEPS, progress.n_steps))
+            progress.n_steps += 1
+            progress.batch += 1
+            if engine.climb.keeps_every_step:
+                self._require_sound()
+                self._keep()
         except BaseException:
             self._take_back()
             raise
-        self.ensemble, self._memory = completed, memory
-        if self._offsets is not None:
-            self._offsets = moved_offsets(self._offsets, *phases.data)
-        self.n_steps += 1
 
-    def _completed(self, ensemble: RestrictedBoltzmannEnsemble) -> RestrictedBoltzmannEnsemble:
-        """A copy of the leaves as an ensemble, which later steps do not touch."""
-        copies = {
-            letter: {name: x.detach().clone() for name, x in part.items()}
-            for letter, part in self._alpha.items()
-        }
-        return rebuilt(ensemble, copies)
-
-    def _begin_ascent(self) -> None:
-        self._optimizer = self.m_step.build(self.ensemble.laws, self._alpha)
-        self._rates = [group["lr"] for group in self._optimizer.param_groups]
+    def _keep(self) -> None:
+        self._engine.keep()
+        self._kept_at = (self._progress.n_steps, self._progress.batch)
 
     def _take_back(self) -> None:
-        """The leaves as the last completed step made them, and an optimiser that remembers nothing else."""
-        with torch.no_grad():
-            for letter, law in self.ensemble.laws.items():
-                for name, value in law.alpha.items():
-                    self._alpha[letter][name].copy_(value)
-        self._begin_ascent()
+        self._engine.take_back()
+        self._progress.n_steps, self._progress.batch = self._kept_at
 
-    def _require_finite(self, ensemble: RestrictedBoltzmannEnsemble) -> None:
-        """Stop where a parameter, or the effective one it makes, is not finite, and say what to lower.
-
-        Numbers whose squares overflow count as well: the inputs that they make would not be finite.
-        """
-        values = {
-            (letter, name): x
-            for letter, law in ensemble.laws.items()
-            for name, x in {**law.alpha, "K(1)": law.effective()}.items()
-        }
-        sums = torch.stack([x.square().sum() for x in values.values()])
-        # One number tells that all is well, which is the usual case.
-        if bool(torch.isfinite(sums.sum())):
+    def _require_sound(self) -> None:
+        """Stop where a parameter cannot be computed with, and say what to lower."""
+        fault = self._engine.climb.fault()
+        if fault is None:
             return
-        for ((letter, name), x), squares in zip(values.items(), sums, strict=True):
-            if not bool(torch.isfinite(squares)):
-                grown = (
-                    f"has grown to {x.abs().max():.2g}" if bool(torch.isfinite(x).all()) else "is not finite"
-                )
-                raise FloatingPointError(
-                    f"training diverged at step {self.n_steps + 1}: {name} of {letter} {grown}; "
-                    f"lower {self._rates_of(letter, name)} or momentum. The ensemble of step "
-                    f"{self.n_steps} is kept in this run's .ensemble and its rows in .history"
-                )
+        at = self.n_steps
+        self._take_back()
+        raise FloatingPointError(
+            f"training diverged at step {at}: {fault}. The ensemble of step {self.n_steps} is kept in this "
+            "run's .ensemble and its rows in .history"
+        )
 
-    def _rates_of(self, letter: str, name: str) -> str:
-        """The rates that move a parameter, with their values."""
-        rates = {"learning_rate": self.m_step.learning_rate, "noise_rate": self.m_step.noise_rate}
-        law = self.ensemble.laws[letter]
-        if name in law.names and rates["noise_rate"] is not None:
-            rates.pop("learning_rate" if name in law.noise_names else "noise_rate")
-        return " and ".join(f"{rate} (now {value:g})" for rate, value in rates.items() if value is not None)
-
-    def _set_rates(self, done: float) -> None:
-        factor = self.m_step.factor(done)
-        for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
-            group["lr"] = rate * factor
-
-    def _watch(self, v: Tensor, held_out: Tensor | None) -> Row:
+    def _watch(self, rows: Rows, held_out: Tensor | None) -> Row:
         row: Row = {"epoch": float(len(self.history) + 1), "step": float(self.n_steps)}
-        with torch.no_grad():
-            for monitor in self.monitors:
-                row.update(monitor(self.ensemble, v, held_out))
+        if self.monitors:
+            ensemble, v = self._engine.climb.ensemble, rows.watched()
+            with torch.no_grad():
+                for monitor in self.monitors:
+                    row.update(monitor(ensemble, v, held_out))
         return row
 
-    def _rows(self, name: str, v: Tensor) -> Tensor:
-        v = units(name, v, self.ensemble.D, dtype=self.ensemble.dtype)
-        if v.ndim != 2 or len(v) == 0:
-            raise ValueError(
-                f"{name} must have shape (N, {self.ensemble.D}) with N >= 1, got {tuple(v.shape)}; "
-                "pass one row per example"
-            )
-        return v
+    def _obey(self, signals: Signals, rows: Rows, kept: RunFolder | None) -> None:
+        """Stop if a signal came, with everything saved that can be."""
+        if signals.received is None:
+            return
+        how = "fit goes on from there"
+        if kept is not None:
+            self._write(kept, rows)
+            how = f"go on with ebse.training.resume({str(kept.path)!r}, v)"
+        message = f"stopped after step {self.n_steps} (epoch {len(self.history) + 1}); {how}"
+        raise KeyboardInterrupt(message) if signals.received == signal.SIGINT else SystemExit(message)
+
+    def _write(self, kept: RunFolder, rows: Rows) -> None:
+        parts = {
+            "ensemble": describe(self._engine.climb.ensemble)[1],
+            "climb": self._engine.climb.tensors(),
+            "memory": self._engine.memory,
+            "best": self._progress.tensors(),
+        }
+        tensors = {f"{part}/{name}": x for part, held in parts.items() for name, x in held.items()}
+        kept.write(self.n_steps, tensors, self._facts(rows, kept))
+
+    def _facts(self, rows: Rows, kept: RunFolder) -> Facts:
+        """Everything about the run that is not an array, and not the clock."""
+        return {
+            "ensemble": describe(self._engine.climb.ensemble)[0],
+            "e_step": settings_facts("e_step", self._engine.e_step),
+            "m_step": settings_facts("m_step", self._engine.m_step),
+            "batch_size": self.batch_size,
+            "progress": self._progress.facts(),
+            "data": rows.describe(),
+            "every": [kept.every_epochs, kept.every_minutes],
+        }
+
+    def _restore(self, facts: Facts, tensors: Tensors) -> None:
+        """Be the run that wrote a checkpoint."""
+        self._progress = Progress.restored(facts["progress"], _below("best", tensors))
+        self._engine.load(_below("climb", tensors), _below("memory", tensors))
+        self._keep()
+
+    def _rows(self, v: Data, name: str = "v") -> Rows:
+        ensemble = self._engine.climb.acting
+        return rows_of(name, v, ensemble.D, dtype=ensemble.dtype, batch_size=self.batch_size)
+
+    def _held_out(self, held_out: Data | None) -> Tensor | None:
+        return None if held_out is None else self._rows(held_out, "held_out").watched()
 
 
-def _require_parts(ensemble: RestrictedBoltzmannEnsemble, e_step: EStep, m_step: GradientAscent) -> None:
-    """An ensemble, an E-step and an M-step that can work together."""
-    if not isinstance(ensemble, RestrictedBoltzmannEnsemble):
-        raise TypeError(
-            f"ensemble must be a RestrictedBoltzmannEnsemble, got {type(ensemble).__name__}; other ensembles "
-            "are trained with ebse.training.gradient or monte_carlo_gradient and an optimiser of your own"
+def resume(
+    folder: str | Path,
+    v: Data,
+    *,
+    held_out: Data | None = None,
+    callback: Callback | None = None,
+    monitors: Sequence[Monitor] = DEFAULT_MONITORS,
+) -> Training:
+    """The run in ``folder``, gone on with to its planned end.
+
+    On the same machine, with the same data, number of threads and versions, it ends with bit for bit the
+    model of a run that was never stopped. A finished run is returned as it is.
+    """
+    kept = RunFolder(folder)
+    facts, tensors = kept.read()
+    run = Training(
+        rebuild(facts["ensemble"], _below("ensemble", tensors)),
+        generator=torch.Generator(),
+        e_step=settings_from(facts["e_step"]),
+        m_step=settings_from(facts["m_step"]),
+        batch_size=facts["batch_size"],
+        monitors=monitors,
+    )
+    run._restore(facts, tensors)
+    rows = run._rows(v)
+    if rows.describe() != facts["data"]:
+        raise ValueError(
+            f"v must be the data that the run began with ({facts['data']}), got {rows.describe()}; "
+            "pass the same"
         )
-    if isinstance(e_step, type) or not hasattr(e_step, "phases"):
-        raise TypeError(
-            f"e_step must be an E-step, got {e_step!r}; pass ContrastiveDivergence() or Algorithm1()"
-        )
-    if not isinstance(m_step, GradientAscent):
-        raise TypeError(
-            f"m_step must be a GradientAscent, got {m_step!r}; pass GradientAscent(learning_rate=0.1), "
-            "with optimizer=… for another optimiser"
-        )
-    if m_step.centred:
-        if ensemble.visible != "binary":
-            raise ValueError("visible must be 'binary' for centred gradients, got 'real'; use centred=False")
-        for name in ("b", "c"):
-            law = ensemble.laws[name]
-            try:
-                law.shifted(torch.zeros_like(law.effective()))
-            except TypeError as error:
-                raise TypeError(f"{name} cannot be shifted: {error}") from None
+    if run._progress.stopping is not None and held_out is None:
+        raise ValueError("held_out must be given to a run that stops early, got None; pass the same rows")
+    if run._progress.over() and kept.model.exists():
+        return run
+    kept.every_epochs, kept.every_minutes = facts["every"]
+    return run._go(rows, run._held_out(held_out), callback, kept)
+
+
+def _below(prefix: str, tensors: Tensors) -> Tensors:
+    head = f"{prefix}/"
+    return {name.removeprefix(head): x for name, x in tensors.items() if name.startswith(head)}

@@ -8,9 +8,12 @@ from torch import Tensor
 
 from ebse import noise
 from ebse.arguments import count, option
+from ebse.kernels.reads import draw_binary
 from ebse.models import RestrictedBoltzmannEnsemble
-from ebse.sampling import State, Units, clamped_sweeps, collapsed_sweeps, explicit_sweeps
+from ebse.sampling import State, Units, clamped_sweeps, explicit_sweeps
+from ebse.sampling.collapsed import EffectiveChain
 from ebse.sampling.rows import CHUNK_SIZE
+from ebse.sampling.state import START
 
 Memory = dict[str, Tensor]
 """What an E-step remembers from batch to batch: chains, or hidden states of training rows."""
@@ -99,16 +102,22 @@ class ContrastiveDivergence:
         generator: torch.Generator,
     ) -> tuple[Phases, Memory]:
         """h | v at the data, and k sweeps of a chain."""
-        data = State(v, ensemble.mean_h_given_v(v))
+        return self.counted_phases(ensemble, v, memory, noise.draw_key(generator))
+
+    def counted_phases(
+        self, ensemble: RestrictedBoltzmannEnsemble, v: Tensor, memory: Memory, key: int
+    ) -> tuple[Phases, Memory]:
+        """The same with the noise of a key."""
+        chain = EffectiveChain(ensemble)
+        data = State(v, chain.mean_h(v))
+        state = data
         if self.persistent:
-            chain = State(memory["v"], memory["h"])
+            state = State(memory["v"], memory["h"])
         elif self.units == "sampled":
-            chain = State(v, ensemble.sample_h_given_v(v, generator=generator))
-        else:
-            chain = data
-        chain = collapsed_sweeps(ensemble, chain, self.k, generator=generator, units=self.units)
-        memory = {"v": chain.v, "h": chain.h} if self.persistent else {}
-        return Phases(data, State(chain.v, ensemble.mean_h_given_v(chain.v))), memory
+            state = State(v, draw_binary(data.h, noise.subkey(key, START)))
+        state = chain.sweeps(state, self.k, key, units=self.units)
+        memory = {"v": state.v, "h": state.h} if self.persistent else {}
+        return Phases(data, State(state.v, chain.mean_h(state.v))), memory
 
 
 @final
@@ -171,6 +180,11 @@ class Algorithm1:
             # Both loops must hold the same binary v, and h⁽⁰⁾ must belong to it.
             none = v.new_zeros(len(v), ensemble.K)
             v, _ = ensemble.binary_units(v, none, noise.draw_key(generator))
+        if self.persistent and int(rows.max()) >= len(memory["h"]):
+            raise ValueError(
+                "v must be a tensor for persistent hidden states, one for each row, got rows that are not in "
+                "memory; use persistent=False"
+            )
         h = memory["h"][rows] if self.persistent else self._first_h(ensemble, v, generator)
         start, n_sweeps = State(v, h), self.k + 1
         model = explicit_sweeps(

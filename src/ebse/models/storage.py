@@ -1,0 +1,128 @@
+"""Ensembles on disk: one safetensors file, arrays by letter and name, the rest as JSON in its header."""
+
+import json
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as parse
+from safetensors.torch import save as serialise
+from torch import Tensor
+
+import ebse
+from ebse import laws as law_families
+from ebse.files import in_place
+from ebse.laws import Bernoulli, Law
+from ebse.models.rbse import RestrictedBoltzmannEnsemble
+
+FORMAT = 1
+"""Version of the files; a reader refuses newer ones."""
+
+Tensors = dict[str, Tensor]
+Facts = dict[str, Any]
+
+
+def save_ensemble(path: str | Path, ensemble: RestrictedBoltzmannEnsemble, **facts: Any) -> None:
+    """Write the ensemble, and whatever else JSON can say about it, to one file.
+
+    The file depends on its contents alone: no clock, no machine.
+    """
+    described, tensors = describe(ensemble)
+    write(Path(path), "ensemble", tensors, {"ensemble": described, **facts})
+
+
+def load_ensemble(path: str | Path) -> RestrictedBoltzmannEnsemble:
+    """The ensemble of a file written by :func:`save_ensemble`; nothing in the file is executed."""
+    facts, tensors = read(Path(path), "ensemble")
+    return rebuild(facts["ensemble"], tensors)
+
+
+def describe(ensemble: RestrictedBoltzmannEnsemble) -> tuple[Facts, Tensors]:
+    """Families and names of the laws, and their α as arrays."""
+    for letter, law in ensemble.laws.items():
+        if type(law) is not getattr(law_families, type(law).__name__, None):
+            raise TypeError(
+                f"{letter} must have a law of ebse.laws to be saved, got {type(law).__name__}; "
+                "save the arrays of a law of your own yourself (law.alpha)"
+            )
+    families = {letter: [type(law).__name__, *law.names] for letter, law in ensemble.laws.items()}
+    tensors = {
+        f"{letter}.{name}": value.detach().contiguous().cpu()
+        for letter, law in ensemble.laws.items()
+        for name, value in law.alpha.items()
+    }
+    return {"laws": families, "visible": ensemble.visible}, tensors
+
+
+def rebuild(described: Facts, tensors: Mapping[str, Tensor]) -> RestrictedBoltzmannEnsemble:
+    """The ensemble that :func:`describe` described."""
+    laws: dict[str, Law] = {}
+    for letter, (family, *names) in described["laws"].items():
+        alpha = {name: tensors[f"{letter}.{name}"] for name in names}
+        make = getattr(law_families, family)
+        laws[letter] = make.from_logit(**alpha) if make is Bernoulli and "logit_p" in names else make(**alpha)
+    return RestrictedBoltzmannEnsemble(**laws, visible=described["visible"])
+
+
+def write(path: Path, kind: str, tensors: Tensors, facts: Facts) -> None:
+    """Arrays and facts as one file, with a checksum, whole or not there at all."""
+    facts = {
+        "kind": kind,
+        "format": FORMAT,
+        "ebse": ebse.__version__,
+        "checksum": _checksum(tensors),
+        **facts,
+    }
+    # One key alone, because the order of several is not kept and files must not differ by it.
+    content = serialise(tensors, metadata={"ebse": json.dumps(facts, sort_keys=True)})
+    try:
+        with in_place(path) as temporary:
+            temporary.write_bytes(content)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"could not write {path} ({error.strerror}); what was there before is untouched. "
+            "Free some space or choose another folder, then go on from there",
+        ) from error
+
+
+def read(path: Path, kind: str) -> tuple[Facts, Tensors]:
+    """Facts and arrays of a file written by :func:`write`, checked."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path} does not exist; check the name of the file or folder") from None
+    try:
+        tensors = parse(content)
+        size = int.from_bytes(content[:8], "little")
+        header = json.loads(content[8 : 8 + size])
+        facts = json.loads(header["__metadata__"]["ebse"])
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path} must be a file written by ebse, got something else or a damaged one "
+            f"({type(error).__name__}: {error}); restore it from a copy"
+        ) from None
+    if not isinstance(facts, dict) or facts.get("kind") != kind:
+        got = facts.get("kind") if isinstance(facts, dict) else type(facts).__name__
+        raise ValueError(f"{path} must hold kind {kind!r}, got {got!r}; pass the file that does")
+    if facts.get("format") != FORMAT:
+        raise ValueError(
+            f"{path} must have format {FORMAT}, got {facts.get('format')!r}, written by ebse "
+            f"{facts.get('ebse')}; read it with that version"
+        )
+    if facts.get("checksum") != _checksum(tensors):
+        raise ValueError(f"{path} is damaged: its arrays do not match their checksum; restore it from a copy")
+    return facts, tensors
+
+
+def _checksum(tensors: Mapping[str, Tensor]) -> int:
+    """CRC-32 of all arrays, names and shapes included, in the order of their names."""
+    total = 0
+    for name in sorted(tensors):
+        x = tensors[name].detach().cpu().contiguous()
+        total = zlib.crc32(f"{name} {tuple(x.shape)} {x.dtype}".encode(), total)
+        total = zlib.crc32(x.reshape(-1).view(torch.uint8).numpy().tobytes(), total)
+    return total

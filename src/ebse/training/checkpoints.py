@@ -1,0 +1,125 @@
+"""A run's folder: checkpoints from which it goes on bit for bit, and the finished model."""
+
+import time
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import torch
+
+from ebse.models import RestrictedBoltzmannEnsemble
+from ebse.models.storage import Facts, Tensors, read, save_ensemble, write
+from ebse.training.ascent import GradientAscent, MStep
+from ebse.training.effective import EffectiveAscent
+from ebse.training.phases import Algorithm1, ContrastiveDivergence, EStep
+from ebse.training.stopping import EarlyStopping
+
+MODEL = "model.safetensors"
+KEPT = 2
+"""Checkpoints that a folder keeps: the last, and the one before."""
+
+SETTINGS = {
+    kind.__name__: kind
+    for kind in (ContrastiveDivergence, Algorithm1, GradientAscent, EffectiveAscent, EarlyStopping)
+}
+
+
+@final
+class RunFolder:
+    """The folder of one run.
+
+    Parameters
+    ----------
+    path
+        Made if need be.
+    every_epochs, every_minutes
+        How often a checkpoint is written; either, or both.
+    """
+
+    def __init__(
+        self, path: str | Path, *, every_epochs: int | None = 1, every_minutes: float | None = None
+    ) -> None:
+        self.path = Path(path)
+        self.every_epochs, self.every_minutes = every_epochs, every_minutes
+        self._written = time.monotonic()
+
+    @property
+    def checkpoints(self) -> list[Path]:
+        """Checkpoints in the folder, oldest first."""
+        return sorted(self.path.glob("checkpoint-*.safetensors"))
+
+    @property
+    def model(self) -> Path:
+        """The file of the finished model."""
+        return self.path / MODEL
+
+    def require_new(self) -> None:
+        """Refuse a folder in which there already is a run."""
+        if self.checkpoints or self.model.exists():
+            raise FileExistsError(
+                f"folder {self.path} must not hold a run already, got one; go on with it by "
+                f"ebse.training.resume({str(self.path)!r}, v), or choose another folder"
+            )
+
+    def due(self, epoch: int | None) -> bool:
+        """Whether a checkpoint is due, after a mini-batch (None) or after that many epochs."""
+        minutes = (time.monotonic() - self._written) / 60
+        if self.every_minutes is not None and minutes >= self.every_minutes:
+            return True
+        return epoch is not None and self.every_epochs is not None and epoch % self.every_epochs == 0
+
+    def write(self, n_steps: int, tensors: Tensors, facts: Facts) -> None:
+        """A checkpoint beside the last one; older ones go."""
+        versions = {"torch": torch.__version__, "numpy": np.__version__}
+        contiguous = {name: x.detach().cpu().contiguous() for name, x in tensors.items()}
+        path = self.path / f"checkpoint-{n_steps:012d}.safetensors"
+        write(path, "checkpoint", contiguous, {**facts, "versions": versions})
+        self._written = time.monotonic()
+        for old in self.checkpoints[:-KEPT]:
+            old.unlink()
+
+    def read(self) -> tuple[Facts, Tensors]:
+        """The last checkpoint; a damaged one is an error, never passed over."""
+        if not self.path.is_dir():
+            raise FileNotFoundError(f"folder {self.path} does not exist; pass the folder of a run")
+        if not self.checkpoints:
+            raise FileNotFoundError(
+                f"folder {self.path} must hold a checkpoint of a run, got none; pass the folder given to fit"
+            )
+        *older, last = self.checkpoints
+        try:
+            return read(last, "checkpoint")
+        except ValueError as error:
+            remedy = (
+                f"; the one before is {older[-1].name}: remove {last.name} to go on from it" if older else ""
+            )
+            raise ValueError(f"{error}{remedy}") from None
+
+    def finish(self, ensemble: RestrictedBoltzmannEnsemble, facts: Facts) -> None:
+        """The finished model."""
+        save_ensemble(self.model, ensemble, **facts)
+
+
+def settings_facts(name: str, settings: EStep | MStep | EarlyStopping) -> Facts:
+    """Settings as JSON can hold them."""
+    kind = type(settings).__name__
+    if type(settings) is not SETTINGS.get(kind):
+        raise TypeError(
+            f"{name} must be one of ebse's own to be saved, got {kind}; leave out folder, or keep the run "
+            "yourself"
+        )
+    values = {field.name: getattr(settings, field.name) for field in fields(SETTINGS[kind])}
+    for field_name, value in values.items():
+        if callable(value):
+            raise TypeError(
+                f"{field_name} must be a word or a number in a run that is saved, got a function; "
+                "leave out folder, or use a named schedule and EffectiveAscent"
+            )
+    return {"kind": kind, **values}
+
+
+def settings_from(facts: Facts) -> Any:
+    """The settings that :func:`settings_facts` described."""
+    values = dict(facts)
+    return SETTINGS[values.pop("kind")](**values)

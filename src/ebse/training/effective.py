@@ -1,0 +1,223 @@
+"""The M-step in effective parameters: every law learns at the pace of the plain RBM.
+
+With binary units the likelihood depends on α only through K(1). A step in θ_bar is slowed by
+q(1)² for a Bernoulli law; a step in K(1) is not, whatever the noise, and the noise takes its share of
+the way (docs/maths.md, "Training a law").
+"""
+
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+
+from ebse.arguments import count
+from ebse.laws import Point
+from ebse.models import RestrictedBoltzmannEnsemble
+from ebse.training.alpha import grown
+from ebse.training.ascent import OFFSET_RATE, Schedule, Tensors, require_rates
+from ebse.training.followers import follower
+from ebse.training.phases import Phases
+
+LARGEST = 1e15
+"""Effective parameters beyond this count as diverged: the inputs they make would soon overflow."""
+
+
+@final
+@dataclass(frozen=True)
+class EffectiveAscent:
+    """Settings of the M-step in effective parameters (binary units).
+
+    Parameters
+    ----------
+    learning_rate
+        Of the effective parameters K(1) of W, b and c.
+    noise_share
+        κ: how much the noise (p, σ, …) takes part in a change of K(1), against 1 for the means; 0 holds
+        the noise wherever the law can follow without it.
+    momentum, weight_decay
+        Of the ascent; the decay pulls the effective W towards 0.
+    schedule
+        "constant", "linear" (down to 0 at the end of the run), or a function from the fraction of
+        the run that is done to a factor on the rate.
+    centred
+        Measure v and h around their running means, which is worth tens of nats.
+    settle_every
+        Steps after which the laws are settled to the effective parameters.
+
+    >>> EffectiveAscent(learning_rate=0.05, schedule="constant").noise_share
+    1.0
+    """
+
+    learning_rate: float = 0.1
+    noise_share: float = 1.0
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    schedule: Schedule = "linear"
+    centred: bool = True
+    settle_every: int = 10
+
+    def __post_init__(self) -> None:
+        require_rates(self, ("learning_rate", "noise_share", "momentum", "weight_decay"))
+        count("settle_every", self.settle_every)
+
+    def begin(self, ensemble: RestrictedBoltzmannEnsemble, mu: Tensor) -> "EffectiveClimb":
+        """An ascent from the ensemble; ``mu`` is the mean of the data."""
+        if ensemble.visible != "binary":
+            raise ValueError(
+                "visible must be 'binary' for EffectiveAscent, got 'real': real units see more of a law "
+                "than K(1); use GradientAscent"
+            )
+        return EffectiveClimb(self, ensemble, mu)
+
+
+@final
+class EffectiveClimb:
+    """Effective parameters W, b and c on their way, the laws that follow them, velocities and offsets."""
+
+    keeps_every_step = False
+
+    def __init__(
+        self,
+        settings: EffectiveAscent,
+        ensemble: RestrictedBoltzmannEnsemble,
+        mu: Tensor,
+        *,
+        fused: bool = True,
+    ) -> None:
+        self.settings = settings
+        self._start = ensemble
+        self._followers = {
+            letter: follower(law, settings.noise_share, fused=fused) for letter, law in ensemble.laws.items()
+        }
+        self.W, self.b, self.c = (part.x for part in self._followers.values())
+        self.acting = RestrictedBoltzmannEnsemble(Point(self.W), Point(self.b), Point(self.c))
+        self.mu = mu.clone() if settings.centred else torch.zeros_like(mu)
+        self.lam = torch.full_like(self.c, 0.5 if settings.centred else 0.0)
+        self._velocity = [torch.zeros_like(x) for x in (self.W, self.b, self.c) if settings.momentum]
+        self._n_unsettled = 0
+        self.keep()
+
+    @property
+    def ensemble(self) -> RestrictedBoltzmannEnsemble:
+        """The ensemble whose laws are settled to the effective parameters, in memory of its own."""
+        return self._start.with_laws(**{letter: part.current() for letter, part in self._followers.items()})
+
+    def tensors(self) -> Tensors:
+        """All arrays of the ascent, by name; every step writes to them in place."""
+        held = {
+            f"{letter}/{name}": x
+            for letter, part in self._followers.items()
+            for name, x in part.tensors().items()
+        }
+        held |= {f"velocity/{letter}": x for letter, x in zip("Wbc", self._velocity, strict=False)}
+        unsettled = torch.tensor(self._n_unsettled)
+        return held | {"mu": self.mu, "lam": self.lam, "unsettled": unsettled}
+
+    @torch.no_grad()
+    def load(self, tensors: Tensors) -> None:
+        """Hold the arrays that :meth:`tensors` of another run gave."""
+        for name, x in self.tensors().items():
+            x.copy_(tensors[name])
+        self._n_unsettled = int(tensors["unsettled"])
+
+    def keep(self) -> None:
+        """Copy all arrays for :meth:`take_back`."""
+        self._kept = {name: x.clone() for name, x in self.tensors().items()}
+
+    def take_back(self) -> None:
+        """All arrays as they were kept."""
+        self.load(self._kept)
+
+    def fault(self) -> str | None:
+        """The effective parameter that is not finite, or too large to compute with, and what to lower."""
+        for letter, part in self._followers.items():
+            low, high = part.x.aminmax()
+            if not max(-float(low), float(high)) < LARGEST:
+                settings = self.settings
+                momentum = f" and momentum (now {settings.momentum:g})" if settings.momentum else ""
+                return (
+                    f"K(1) of {letter} {grown(part.x)}; lower learning_rate "
+                    f"(now {settings.learning_rate:g}){momentum}"
+                )
+        return None
+
+    def step(self, phases: Phases, factor: float) -> None:
+        """One step from the states of the two phases."""
+        n, m = (len(state.v) for state in phases)
+        v, h = (x.new_empty(n + m + 2, x.shape[1]) for x in phases.data)
+        stack = Stack(v, h, n)
+        torch.cat([state.v for state in phases], out=stack.v_rows)
+        torch.mul(phases.data.h, 1 / n, out=stack.h_rows[:n])
+        torch.mul(phases.model.h, -1 / m, out=stack.h_rows[n:])
+        self.move(stack, factor)
+
+    def move(self, stack: "Stack", factor: float) -> None:
+        """One step from both phases, whose h is weighted already.
+
+        With ⟨·⟩ data minus model, ΔW = ε ⟨(v − μ)(h − λ)ᵀ⟩ = ε (⟨v hᵀ⟩ − μ ⟨h⟩ᵀ − ⟨v⟩ λᵀ) is one product once
+        the two last rows of the stack hold the last two terms; Δb = ε ⟨v⟩ − ΔW λ and Δc = ε ⟨h⟩ − μᵀ ΔW.
+        """
+        settings, rate = self.settings, self.settings.learning_rate * factor
+        v, h, v_T, h_T = stack.v, stack.h, stack.v_T, stack.h_T
+        torch.mm(stack.of_v, stack.v_rows, out=stack.sums_v)
+        torch.mm(stack.of_h, stack.h_rows, out=stack.sums_h)
+        (mean_v, db), (mean_h, dc) = stack.parts_v, stack.parts_h
+        torch.neg(self.mu, out=stack.minus_mu)
+        torch.neg(db, out=stack.minus_dv)
+        stack.dh.copy_(dc)
+        stack.lam.copy_(self.lam)
+        shrink = 1 - rate * settings.weight_decay
+        if settings.momentum:
+            dW, velocity_b, velocity_c = self._velocity
+            dW.mul_(settings.momentum).addmm_(v_T, h)
+            db = velocity_b.mul_(settings.momentum).add_(db)
+            dc = velocity_c.mul_(settings.momentum).add_(dc)
+            dW_lam, mu_dW = torch.mv(dW, self.lam), torch.mv(dW.T, self.mu)
+        else:
+            dW_lam, mu_dW = torch.mv(v_T, torch.mv(h, self.lam)), torch.mv(h_T, torch.mv(v, self.mu))
+        self.b.add_(db, alpha=rate).sub_(dW_lam, alpha=rate)
+        self.c.add_(dc, alpha=rate).sub_(mu_dW, alpha=rate)
+        if settings.weight_decay:
+            self.b.addmv_(self.W, self.lam, alpha=1 - shrink)
+            self.c.addmv_(self.W.T, self.mu, alpha=1 - shrink)
+        if settings.momentum:
+            self.W.mul_(shrink).add_(dW, alpha=rate)
+        else:
+            self.W.addmm_(v_T, h, beta=shrink, alpha=rate)
+        if settings.centred:
+            self.mu.lerp_(mean_v, OFFSET_RATE)
+            self.lam.lerp_(mean_h, OFFSET_RATE)
+        self._n_unsettled += 1
+        if self._n_unsettled == settings.settle_every:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Let every law follow, and the biases give back what W could not keep."""
+        self._n_unsettled = 0
+        for letter, part in self._followers.items():
+            change = part.settle()
+            if letter == "W" and change is not None:
+                self.b -= change @ self.lam
+                self.c -= self.mu @ change
+
+
+@final
+class Stack:
+    """Both phases in one array each, v (n + m + 2, D) and h (n + m + 2, K), and views of their parts.
+
+    First n rows of data, then m of the model; h is weighted by 1/n and −1/m. The last two rows are for the
+    terms of centring. Views are made once, because making one takes as long as summing a thousand numbers.
+    """
+
+    def __init__(self, v: Tensor, h: Tensor, n: int) -> None:
+        m = len(v) - 2 - n
+        self.n, self.m, self.v, self.h, self.v_T, self.h_T = n, m, v, h, v.T, h.T
+        self.v_rows, self.minus_mu, self.minus_dv = v[:-2], v[-2], v[-1]
+        self.h_rows, self.dh, self.lam = h[:-2], h[-2], h[-1]
+        # Products with these are the mean of the data and the contrast of the phases.
+        self.of_v, self.of_h = (v.new_zeros(2, n + m) for _ in range(2))
+        self.of_v[:, :n], self.of_v[1, n:] = 1 / n, -1 / m
+        self.of_h[:, :n], self.of_h[1, n:] = 1.0, 1.0
+        self.sums_v, self.sums_h = v.new_empty(2, v.shape[1]), h.new_empty(2, h.shape[1])
+        self.parts_v, self.parts_h = self.sums_v.unbind(), self.sums_h.unbind()

@@ -1,0 +1,170 @@
+"""Where mini-batches come from: a tensor, an array on disk, a sparse matrix, or an iterable of chunks."""
+
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ebse import noise
+from ebse.arguments import units
+
+N_WATCHED, MOST_WATCHED = 1000, 2**22
+"""Rows that monitors look at, spread evenly over the set, and the numbers that these may be."""
+
+Data = Tensor | np.ndarray[Any, Any] | Iterable[Any] | Callable[[], Iterable[Any]]
+"""What ``fit`` takes: rows (N, D) as a tensor, a NumPy array (also memory-mapped), a SciPy csr matrix; or
+chunks (n, D) of these as something that can be iterated anew every epoch, or a function that returns that."""
+
+Batch = tuple[Tensor, Tensor]
+"""The rows (n, D) of a mini-batch, and their numbers in the training set."""
+
+
+class Rows(ABC):
+    """The rows of a training set, in mini-batches."""
+
+    n_batches: int | None
+    """Mini-batches of an epoch, where that is known beforehand."""
+
+    @abstractmethod
+    def batches(self, key: int, into: Tensor | None = None) -> Iterator[Batch]:
+        """Mini-batches of one epoch, in the random order of ``key``, ``into`` a buffer where possible."""
+
+    @abstractmethod
+    def watched(self) -> Tensor:
+        """Rows for monitors and starting points."""
+
+    def known(self) -> Tensor:
+        """All rows where they are in memory, otherwise those that are watched."""
+        return self.watched()
+
+    def describe(self) -> dict[str, int]:
+        """What a resumed run checks its data against: a checksum of the rows that are watched."""
+        return {"checksum": zlib.crc32(self.watched().cpu().numpy().tobytes())}
+
+
+@final
+class _Array(Rows):
+    """Rows that can be picked by number; only a mini-batch at a time is converted."""
+
+    def __init__(self, v: Any, pick: Callable[[Tensor], Tensor], batch_size: int) -> None:
+        self._v, self._pick, self._batch_size = v, pick, batch_size
+        self.n_rows, self.n_batches = v.shape[0], -(-v.shape[0] // batch_size)
+
+    def batches(self, key: int, into: Tensor | None = None) -> Iterator[Batch]:
+        """A random permutation, cut into batches."""
+        order = permutation(self.n_rows, key)
+        v = self._v
+        for start in range(0, self.n_rows, self._batch_size):
+            rows = order[start : start + self._batch_size]
+            if into is not None and isinstance(v, Tensor) and v.device.type == "cpu":
+                yield torch.index_select(v, 0, rows, out=into[: len(rows)]), rows
+            else:
+                yield self._pick(rows), rows
+
+    def watched(self) -> Tensor:
+        """At most :data:`N_WATCHED` rows, evenly spread."""
+        n = max(min(N_WATCHED, MOST_WATCHED // self._v.shape[1]), 1)
+        return self._pick(torch.arange(0, self.n_rows, -(-self.n_rows // n)))
+
+    def known(self) -> Tensor:
+        """All rows of a tensor."""
+        return self._v if isinstance(self._v, Tensor) else self.watched()
+
+    def describe(self) -> dict[str, int]:
+        """Also the number of rows."""
+        return {"n_rows": self.n_rows, **super().describe()}
+
+
+@final
+class _Chunks(Rows):
+    """Rows that come in chunks, in the order of the iterable; each chunk is shuffled by itself."""
+
+    n_batches = None
+
+    def __init__(
+        self, source: Iterable[Any] | Callable[[], Iterable[Any]], rows: Callable[[Any], _Array]
+    ) -> None:
+        self._source, self._rows = source, rows
+        self._first: Tensor | None = None
+
+    def batches(self, key: int, into: Tensor | None = None) -> Iterator[Batch]:
+        """The batches of each chunk in turn; the last of each may be smaller."""
+        n_chunks, n_rows = 0, 0
+        for n, chunk in enumerate(self._source() if callable(self._source) else self._source):
+            part = self._rows(chunk)
+            for v, rows in part.batches(noise.subkey(key, n), into):
+                yield v, rows + n_rows
+            n_chunks, n_rows = n + 1, n_rows + part.n_rows
+        if not n_chunks:
+            raise ValueError(
+                "v must yield at least one chunk of rows every epoch, got none; pass a list of chunks or a "
+                "function that returns a new iterator, because an iterator can be used only once"
+            )
+
+    def watched(self) -> Tensor:
+        """Rows of the first chunk."""
+        if self._first is None:
+            if isinstance(self._source, Iterator):
+                raise TypeError(
+                    f"v must be something that can be iterated every epoch, got "
+                    f"{type(self._source).__name__}, which can be used only once; "
+                    "pass a function that returns a new iterator"
+                )
+            chunk = next(iter(self._source() if callable(self._source) else self._source), None)
+            if chunk is None:
+                raise ValueError("v must yield at least one chunk of rows, got none; pass chunks (n, D)")
+            self._first = self._rows(chunk).watched()
+        return self._first
+
+
+def rows_of(name: str, v: Any, n_units: int, *, dtype: torch.dtype, batch_size: int) -> Rows:
+    """The training set ``v`` as rows."""
+    shaped = hasattr(v, "shape") and hasattr(v, "dtype")
+    if shaped:
+        return _array(name, v, n_units, dtype, batch_size)
+    if callable(v) or isinstance(v, Iterable):
+        return _Chunks(v, lambda chunk: _array(f"a chunk of {name}", chunk, n_units, dtype, batch_size))
+    raise TypeError(
+        f"{name} must be a tensor, an array, a csr matrix or an iterable of such chunks, "
+        f"got {type(v).__name__}; wrap lists of numbers with torch.as_tensor"
+    )
+
+
+def permutation(n: int, key: int) -> Tensor:
+    """The random order of n rows that belongs to ``key``."""
+    # Torch takes seeds of 63 bits.
+    return torch.randperm(n, generator=torch.Generator().manual_seed(key >> 1))
+
+
+def _array(name: str, v: Any, n_units: int, dtype: torch.dtype, batch_size: int) -> _Array:
+    if len(v.shape) != 2 or v.shape[0] == 0 or v.shape[1] != n_units:
+        raise ValueError(
+            f"{name} must have shape (N, {n_units}) with N >= 1, got {tuple(v.shape)}; "
+            "pass one row per example (images: v.flatten(1))"
+        )
+    if isinstance(v, Tensor):
+        # All rows are checked once, and then no batch needs to be.
+        v = units(name, v, n_units, dtype=dtype)
+        return _Array(v, lambda rows: v[rows.to(v.device)], batch_size)
+    if hasattr(v, "tocsr"):
+        v = v.tocsr()
+
+        def pick(rows: Tensor) -> Tensor:
+            return _checked(name, v[rows.numpy()].toarray(), n_units, dtype)
+    else:
+
+        def pick(rows: Tensor) -> Tensor:
+            return _checked(name, v[rows.numpy()], n_units, dtype)
+
+    return _Array(v, pick, batch_size)
+
+
+def _checked(name: str, batch: np.ndarray[Any, Any], n_units: int, dtype: torch.dtype) -> Tensor:
+    """A batch as a tensor; what cannot be checked as a whole is checked here."""
+    if not (np.issubdtype(batch.dtype, np.number) or batch.dtype == np.bool_):
+        raise TypeError(f"{name} must hold numbers, got {batch.dtype}; convert it with astype(float)")
+    return units(name, torch.from_numpy(np.ascontiguousarray(batch)), n_units, dtype=dtype)

@@ -1,0 +1,46 @@
+"""Where training starts: small effective weights, and biases that already know the data's mean."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ebse.arguments import count
+from ebse.laws import Law, Point
+from ebse.laws.law import small_normal
+from ebse.models import RestrictedBoltzmannEnsemble
+
+
+def initial_ensemble(
+    v: Tensor, n_hidden: int, *, generator: torch.Generator, law: type[Law] = Point, **noise: Any
+) -> RestrictedBoltzmannEnsemble:
+    """Effective W ~ N(0, 0.01²) under any law, b = logit of the mean of v, c = −μᵀ W.
+
+    Parameters
+    ----------
+    v
+        Rows (N, D) of the data, or some of them.
+    n_hidden
+        Hidden units.
+    law, noise
+        The family of W, and what its ``start`` takes: ``law=Bernoulli, p=0.1``.
+
+    >>> from ebse.laws import Bernoulli
+    >>> g = torch.Generator().manual_seed(0)
+    >>> initial_ensemble(torch.eye(4), 3, law=Bernoulli, p=0.1, generator=g)
+    RestrictedBoltzmannEnsemble(D=4, K=3, W=Bernoulli, b=Point, c=Point, visible='binary')
+    """
+    count("n_hidden", n_hidden)
+    if not isinstance(v, Tensor) or v.ndim != 2 or len(v) == 0:
+        got = tuple(v.shape) if isinstance(v, Tensor) else type(v).__name__
+        raise ValueError(f"v must be a tensor (N, D) with N >= 1, got {got}; pass one row per example")
+    dtype = v.dtype if v.is_floating_point() else torch.get_default_dtype()
+    mu = v.to(dtype).mean(0)
+    W = law.start((v.shape[1], n_hidden), generator=generator, **noise)
+    W = W.with_alpha({name: value.to(dtype) for name, value in W.alpha.items()})
+    effective = small_normal((v.shape[1], n_hidden), generator=generator).to(dtype)
+    W = W.settled(effective, share=0.0)
+    # A unit that never changed in N rows may still do so in the next one.
+    certain = 1 / (len(v) + 2)
+    b = torch.logit(mu.clamp(certain, 1 - certain))
+    return RestrictedBoltzmannEnsemble(W=W, b=Point(b), c=Point(-mu @ W.effective()))

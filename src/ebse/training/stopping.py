@@ -1,0 +1,47 @@
+"""Early stopping: when held-out rows stop gaining, and which parameters were best."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, final
+
+from torch import Tensor
+
+from ebse.arguments import count, option
+from ebse.models import RestrictedBoltzmannEnsemble
+from ebse.training.monitors import free_energy_gap, held_out_pseudo_likelihood
+
+
+@final
+@dataclass(frozen=True)
+class EarlyStopping:
+    """Stop once held-out rows have not gained for ``patience`` epochs, and keep the best parameters.
+
+    Parameters
+    ----------
+    on
+        "pseudo_log_likelihood" of held-out rows, the higher the better; or "free_energy_gap" between
+        held-out and training rows, the lower the better.
+    patience
+        Epochs without a gain after which the run stops.
+    min_gain
+        What counts as a gain, in nats.
+
+    >>> EarlyStopping(patience=3).on
+    'pseudo_log_likelihood'
+    """
+
+    on: Literal["pseudo_log_likelihood", "free_energy_gap"] = "pseudo_log_likelihood"
+    patience: int = 10
+    min_gain: float = 0.0
+
+    def __post_init__(self) -> None:
+        option("on", self.on, ("pseudo_log_likelihood", "free_energy_gap"))
+        count("patience", self.patience)
+        if not 0 <= self.min_gain < math.inf:
+            raise ValueError(f"min_gain must lie in [0, inf), got {self.min_gain}; pass a number >= 0")
+
+    def gain(self, ensemble: RestrictedBoltzmannEnsemble, v: Tensor, held_out: Tensor) -> float:
+        """The watched number, turned so that more is better."""
+        if self.on == "free_energy_gap":
+            return -free_energy_gap(ensemble, v, held_out)["free_energy_gap"]
+        return held_out_pseudo_likelihood(ensemble, v, held_out)["held_out_pseudo_log_likelihood"]

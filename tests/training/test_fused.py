@@ -1,0 +1,89 @@
+"""The fused step against its plain twin, given the same keys."""
+
+import pytest
+import torch
+
+from ebse.laws import Bernoulli, Gaussian, Law, Point
+from ebse.training import ContrastiveDivergence, EffectiveAscent, Training, initial_ensemble
+from ebse.training.effective import EffectiveClimb
+from ebse.training.followers import AnyLaw, FusedBernoulli, FusedGaussian
+
+D, K, N = 13, 7, 46
+
+
+def data() -> torch.Tensor:
+    u = torch.frac(torch.arange(N * D).reshape(N, D) * 0.6180339887)
+    return (u < 0.35).float()
+
+
+def training(law: type[Law], e_step: ContrastiveDivergence, *, fused: bool, steps: int) -> Training:
+    g = torch.Generator().manual_seed(11)
+    start = initial_ensemble(data(), K, law=law, generator=g)
+    m_step = EffectiveAscent(learning_rate=0.2, momentum=0.5, settle_every=2)
+    run = Training(start, e_step=e_step, m_step=m_step, batch_size=20, monitors=(), generator=g)
+    if not fused:
+        run.fit(data(), 0)
+        engine = run._engine
+        engine.climb = EffectiveClimb(m_step, start, data().mean(0), fused=False)
+        engine._set_going = lambda: None  # type: ignore[method-assign]
+        engine._fused = None
+    return run.fit(data(), steps)
+
+
+@pytest.mark.parametrize("law", [Point, Bernoulli, Gaussian])
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("k", [1, 3])
+def test_fused_and_plain_runs_agree(law: type[Law], persistent: bool, k: int) -> None:
+    """Three batches an epoch, the last one smaller; settled in between and at the end."""
+    e_step = ContrastiveDivergence(k=k, persistent=persistent)
+    fused, plain = (training(law, e_step, fused=fused, steps=2) for fused in (True, False))
+    assert fused._engine._fused is not None
+    assert plain._engine._fused is None
+    for letter, one in fused.ensemble.laws.items():
+        for name, value in one.alpha.items():
+            other = plain.ensemble.laws[letter].alpha[name]
+            torch.testing.assert_close(value, other, rtol=2e-4, atol=2e-5)
+    for name, chains in fused._engine.memory.items():
+        assert torch.equal(chains, plain._engine.memory[name])
+
+
+def test_other_noise_would_be_found_out() -> None:
+    """The twin: one more sweep departs far beyond the tolerance."""
+    one, two = (training(Point, ContrastiveDivergence(k=k), fused=True, steps=2) for k in (1, 2))
+    assert (one.ensemble.W.effective() - two.ensemble.W.effective()).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("law", "kind"), [(Point, AnyLaw), (Bernoulli, FusedBernoulli), (Gaussian, FusedGaussian)]
+)
+def test_single_precision_takes_the_kernels(law: type[Law], kind: type) -> None:
+    for dtype, expected in ((torch.float32, kind), (torch.float64, AnyLaw)):
+        g = torch.Generator().manual_seed(0)
+        climb = EffectiveAscent().begin(
+            initial_ensemble(data().to(dtype), K, law=law, generator=g), data().mean(0).to(dtype)
+        )
+        assert type(climb._followers["W"]) is expected
+
+
+def test_very_negative_weights_can_be_learned() -> None:
+    """Units that are never on together drive K(1) far below log(1 − p); presence is raised, nothing is lost."""
+    v = torch.eye(4).float().repeat(20, 1)
+    g = torch.Generator().manual_seed(0)
+    start = initial_ensemble(v, 8, law=Bernoulli, p=0.9, generator=g)
+    m_step = EffectiveAscent(learning_rate=10.0, settle_every=1)
+    run = Training(start, m_step=m_step, batch_size=20, monitors=(), generator=g)
+    law = run.fit(v, 100).ensemble.W
+    assert law.effective().min() < -10
+    torch.testing.assert_close(law.effective(), run._engine.climb.acting.W.effective(), rtol=1e-4, atol=1e-4)
+    assert torch.isfinite(law.alpha["theta_bar"]).all()
+
+
+def test_threads_do_not_change_the_noise_of_a_run() -> None:
+    """The same draws; products may differ in their last bits."""
+    torch.set_num_threads(2)
+    try:
+        two = training(Bernoulli, ContrastiveDivergence(), fused=True, steps=1)
+    finally:
+        torch.set_num_threads(1)
+    one = training(Bernoulli, ContrastiveDivergence(), fused=True, steps=1)
+    torch.testing.assert_close(one.ensemble.W.effective(), two.ensemble.W.effective(), rtol=1e-4, atol=1e-5)
