@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: install demo test test-slow check clean
+.PHONY: install demo test test-slow bench check clean
 
 install: $(STAMP)
 
@@ -20,6 +20,13 @@ test: install
 
 test-slow: install
 	$(BIN)/python -m pytest -m slow
+
+.venv/bench: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'
+	@touch $@
+
+bench: .venv/bench
+	$(BIN)/python benchmarks/speed.py $(BENCH)
 
 check: install
 	$(BIN)/ruff check .

@@ -1,0 +1,42 @@
+"""Binary rows to train on: MNIST where it is at hand, smooth blobs of the same density elsewhere."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import avg_pool2d
+
+SIDE = 28
+DENSITY = 0.13
+"""Share of MNIST's pixels above one half."""
+
+IMAGES = "train-images-idx3-ubyte.gz"
+
+
+def binary_rows(n: int, folder: Path | None) -> tuple[Tensor, str]:
+    """n rows (n, 784) of zeros and ones, and what they are."""
+    if folder is None:
+        return blobs(n), f"synthetic blobs, {DENSITY:.0%} of pixels on (--mnist FOLDER for MNIST)"
+    with gzip.open(folder / IMAGES) as file:
+        pixels = np.frombuffer(file.read(16 + n * SIDE**2), np.uint8, offset=16)
+    return torch.from_numpy(pixels.reshape(n, SIDE**2) > 127).float(), "MNIST, thresholded at 0.5"
+
+
+def blobs(n: int, seed: int = 0) -> Tensor:
+    """Smooth noise around the centre of the image, cut where DENSITY of all pixels remain."""
+    noise = torch.randn(n, 1, SIDE, SIDE, generator=torch.Generator().manual_seed(seed))
+    for _ in range(2):
+        noise = avg_pool2d(noise, 5, stride=1, padding=2)
+    place = torch.linspace(-1, 1, SIDE)
+    height = (noise / noise.std()).flatten(1) - 3 * (place[:, None] ** 2 + place**2).flatten()
+    # The cut of some rows serves for all: a quantile of everything would have to sort it.
+    return (height > height[:200].quantile(1 - DENSITY)).float()
+
+
+def mnist(folder: Path, part: str) -> Tensor:
+    """All images of MNIST's "train" or "t10k", thresholded at 0.5."""
+    with gzip.open(folder / f"{part}-images-idx3-ubyte.gz") as file:
+        pixels = np.frombuffer(file.read(), np.uint8, offset=16)
+    return torch.from_numpy(pixels.reshape(-1, SIDE**2) > 127).float()

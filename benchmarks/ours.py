@@ -1,0 +1,117 @@
+"""What ``ebse`` does, as contestants, and the same in plain tensors."""
+
+import torch
+from torch import Tensor
+
+from ebse.laws import Bernoulli, Gaussian, Law, Point
+from ebse.models import RestrictedBoltzmannEnsemble
+from ebse.representation import clamped_draws
+from ebse.sampling import State, collapsed_sweeps
+from ebse.training import Algorithm1, ContrastiveDivergence, EffectiveAscent, Training
+from naive import NaiveEnsemble
+from rounds import N_SWEEPS, Contestant
+
+LAWS: dict[str, type[Point] | type[Bernoulli] | type[Gaussian]] = {
+    "RBM": Point,
+    "Bernoulli RBSE": Bernoulli,
+    "Gaussian RBSE": Gaussian,
+}
+LEARNING_RATE = 0.01
+
+
+def ensemble(law: str, v: Tensor, K: int) -> RestrictedBoltzmannEnsemble:
+    """Weights at their start, visible biases at the mean of the data: chains are as dense as it is."""
+    W: Law = LAWS[law].start((v.shape[1], K), generator=generator())
+    return RestrictedBoltzmannEnsemble(
+        W=W, b=Point(v.mean(0).clamp(0.01, 0.99).logit()), c=Point(torch.zeros(K))
+    )
+
+
+def generator() -> torch.Generator:
+    """Seeded alike for everyone."""
+    return torch.Generator().manual_seed(0)
+
+
+def training(
+    law: str,
+    v: Tensor,
+    K: int,
+    batch_size: int,
+    *,
+    explicit: bool = False,
+    centred: bool = False,
+    threads: int | None = None,
+) -> Contestant:
+    """Whole epochs of ``Training.fit``, by CD-1 with θ integrated out or by Algorithm 1 with its k = 1."""
+    session = Training(
+        ensemble(law, v, K),
+        e_step=Algorithm1(k=1) if explicit else ContrastiveDivergence(k=1),
+        m_step=EffectiveAscent(learning_rate=LEARNING_RATE, schedule="constant", centred=centred),
+        batch_size=batch_size,
+        monitors=(),
+        generator=generator(),
+    )
+
+    def run(n_epochs: int) -> int:
+        session.fit(v, n_epochs)
+        return n_epochs * len(v)
+
+    words = [law, "Algorithm 1" if explicit else "", "centred" if centred else ""]
+    return Contestant("ebse " + ", ".join(word for word in words if word), {"": run}, threads)
+
+
+def draws(v: Tensor, K: int, n_draws: int) -> Contestant:
+    """Clamped representations of a Bernoulli ensemble."""
+    model, g = ensemble("Bernoulli RBSE", v, K), generator()
+
+    def run(n_times: int) -> int:
+        for _ in range(n_times):
+            clamped_draws(model, v, n_draws, generator=g)
+        return n_times * len(v) * n_draws
+
+    return Contestant(f"ebse clamped draws, {n_draws} a row", {"": run})
+
+
+def walk(v: Tensor, K: int, n_chains: int) -> Contestant:
+    """Walks of 20 sweeps of an RBM's chains."""
+    model, g = ensemble("RBM", v, K), generator()
+    state = State(v[:n_chains], model.sample_h_given_v(v[:n_chains], generator=g))
+
+    def run(n_walks: int) -> int:
+        for _ in range(n_walks):
+            collapsed_sweeps(model, state, N_SWEEPS, generator=g)
+        return n_walks * N_SWEEPS * n_chains
+
+    return Contestant(f"ebse walk of {n_chains} chains", {"": run})
+
+
+def naive(v: Tensor, K: int) -> NaiveEnsemble:
+    """The Bernoulli ensemble in plain tensors, at the same start."""
+    model = ensemble("Bernoulli RBSE", v, K)
+    W, b, c = model.laws.values()
+    assert isinstance(W, Bernoulli)
+    return NaiveEnsemble(W.theta_bar, W.p, b.effective(), c.effective())
+
+
+def naive_training(v: Tensor, K: int) -> Contestant:
+    """Algorithm 1 on the same 10 rows again and again: an epoch takes minutes, larger batches are slower."""
+    model, batch = naive(v, K), v[:10]
+
+    def run(n_batches: int) -> int:
+        for _ in range(n_batches):
+            model.algorithm1_step(batch, LEARNING_RATE)
+        return n_batches * len(batch)
+
+    return Contestant("tensors, Algorithm 1", {"batch 10": run})
+
+
+def naive_draws(v: Tensor, K: int) -> Contestant:
+    """Three draws of 10 rows at a time."""
+    model, batch = naive(v, K), v[:10]
+
+    def run(n_times: int) -> int:
+        for _ in range(n_times):
+            model.clamped_draws(batch, 3)
+        return n_times * len(batch) * 3
+
+    return Contestant("tensors, clamped draws", {"10 rows at once": run})

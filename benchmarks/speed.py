@@ -1,0 +1,214 @@
+"""Speed against peers and against the matrix products alone, side by side in one run.
+
+    python benchmarks/speed.py [--quick] [--json PATH] [--mnist FOLDER]
+
+Everyone trains 784 × 400 by CD-1 on the same binary rows in float32, in turn, at the setting and number of
+threads that was fastest when tried. A figure is the median over rounds of the ratio of two speeds. The bars
+are for two free cores. This is a report: a bar that is missed is named, and the exit code is 0.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+import ours
+import peers
+from binary_rows import IMAGES, binary_rows
+from report import Report
+from rounds import Contestant, Pace, ratio
+
+K = 400
+N_ROWS, N_ROWS_QUICK, N_FEW = 5_000, 2_000, 500
+"""Rows of an epoch, and of the slower contestants' epochs."""
+
+QUICK_SECONDS = 22
+"""When a quick run begins no second round any more; on free cores the rest takes about 20 seconds."""
+
+
+def main() -> None:
+    """Measure, print, write."""
+    arguments = parsed()
+    begin = time.perf_counter()
+    pace = (
+        Pace(3, seconds=0.2, n_tries=2, patience=2, deadline=begin + QUICK_SECONDS)
+        if arguments.quick
+        else Pace(15, seconds=0.4, n_tries=4, patience=300)
+    )
+    v, data = binary_rows(N_ROWS_QUICK if arguments.quick else N_ROWS, arguments.mnist)
+    report = Report()
+    batch_100(report, pace, v)
+    batch_10(report, pace, v[: 2 * N_FEW])
+    algorithm_1(report, pace, v[:N_FEW])
+    representations(report, pace, v[:N_FEW])
+    walks(report, pace, v)
+    threads(report, pace, v[:N_FEW])
+    growth(report, pace, v[: 2 * N_FEW])
+    peak(report, arguments.mnist, seconds=15 if arguments.quick else 300)
+    report.circumstances = {
+        "data": data,
+        "rounds": f"{pace.n_rounds}, turns of about {pace.seconds} s",
+        "other work": f"{pace.n_busy} of {pace.n_done} rounds found the cores busy and ran on one thread",
+        "measured in": f"{time.perf_counter() - begin:.0f} s",
+    }
+    report.show()
+    if arguments.json is not None:
+        report.write(arguments.json)
+
+
+def parsed() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="few short rounds, within 50 seconds")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures to this file")
+    parser.add_argument(
+        "--mnist",
+        type=Path,
+        metavar="FOLDER",
+        default=os.environ.get("EBSE_MNIST") or None,
+        help=f"folder with {IMAGES}; by default the environment variable EBSE_MNIST, else synthetic rows",
+    )
+    arguments = parser.parse_args()
+    if arguments.mnist is not None and not (arguments.mnist / IMAGES).is_file():
+        parser.error(f"no {IMAGES} in {arguments.mnist}; leave --mnist and EBSE_MNIST out for synthetic rows")
+    return arguments
+
+
+def invited(
+    report: Report, build: Callable[[Tensor, int, int], Contestant], v: Tensor, batch_size: int
+) -> Contestant | None:
+    """A peer, or None if it is not installed, which is noted."""
+    try:
+        return build(v, K, batch_size)
+    except ImportError as error:
+        report.missing.append(f"{build.__name__} at batch {batch_size}: {error}")
+        return None
+
+
+def batch_100(report: Report, pace: Pace, v: Tensor) -> None:
+    """Our RBM and RBSEs, the peers and the limit."""
+    rbm = ours.training("RBM", v, K, 100)
+    others = {
+        "rbm_vs_sklearn_batch100": invited(report, peers.sklearn_rbm, v, 100),
+        "rbm_vs_rbms_batch100": invited(report, peers.rbms_rbm, v, 100),
+        "rbm_vs_learnergy_batch100": invited(report, peers.learnergy_rbm, v, 100),
+        "rbm_vs_products_batch100": peers.products(v, K, 100),
+    }
+    theirs = {key: peer for key, peer in others.items() if peer is not None}
+    laws = {
+        "bernoulli_vs_rbm": ours.training("Bernoulli RBSE", v, K, 100),
+        "gaussian_vs_rbm": ours.training("Gaussian RBSE", v, K, 100),
+    }
+    centred = ours.training("RBM", v, K, 100, centred=True)
+    report.race(pace, "batch 100", rbm, *laws.values(), centred, *theirs.values())
+    for key, peer in theirs.items():
+        report.compare(key, rbm, peer)
+    for key, law in laws.items():
+        report.compare(key, law, rbm)
+
+
+def batch_10(report: Report, pace: Pace, v: Tensor) -> None:
+    """Our RBM and scikit-learn's, at scikit-learn's own batch size."""
+    peer = invited(report, peers.sklearn_rbm, v, 10)
+    if peer is None:
+        return
+    rbm, limit = ours.training("RBM", v, K, 10), peers.products(v, K, 10)
+    report.race(pace, "batch 10", rbm, peer, limit)
+    report.compare("rbm_vs_sklearn_batch10", rbm, peer)
+
+
+def algorithm_1(report: Report, pace: Pace, v: Tensor) -> None:
+    """θ integrated out, drawn in our kernel, drawn as a tensor."""
+    collapsed = ours.training("Bernoulli RBSE", v, K, 100)
+    explicit = ours.training("Bernoulli RBSE", v, K, 100, explicit=True)
+    tensors = ours.naive_training(v, K)
+    report.race(pace, "Algorithm 1", collapsed, explicit, tensors)
+    report.compare("collapsed_vs_naive_algorithm1", collapsed, tensors)
+    report.compare("explicit_vs_naive_algorithm1", explicit, tensors)
+
+
+def representations(report: Report, pace: Pace, v: Tensor) -> None:
+    """Clamped draws, in our kernel and as tensors."""
+    draws, tensors = ours.draws(v, K, 10), ours.naive_draws(v, K)
+    report.race(pace, "representations", draws, tensors)
+    report.compare("draws_vs_naive", draws, tensors)
+
+
+def walks(report: Report, pace: Pace, v: Tensor) -> None:
+    """Chain-sweeps, against the two products of each."""
+    walk, limit = ours.walk(v, K, 500), peers.walk_products(v, K, 500)
+    report.race(pace, "chain-sweeps", walk, limit)
+    report.compare("walk_vs_products", walk, limit)
+
+
+def threads(report: Report, pace: Pace, v: Tensor) -> None:
+    """Our RBM on two threads and on one."""
+    one, two = (ours.training("RBM", v, K, 100, threads=n) for n in (1, 2))
+    report.race(pace, "threads", one, two)
+    report.compare("two_threads_vs_one", two, one)
+
+
+def growth(report: Report, pace: Pace, v: Tensor) -> None:
+    """The time of a step as D, K and the batch double, and of a call as the draws double; one thread."""
+    pace = replace(pace, n_tries=1, seconds=pace.seconds / 2)
+    wide = torch.cat([v, v.roll(1, 0)], 1)
+    shapes = {"": (v, K, 100), "D": (wide, K, 100), "K": (v, 2 * K, 100), "batch": (v, K, 200)}
+    few = v[:N_FEW]
+    # Each pair with the number of examples in a step, or of representations in a call.
+    pairs = {
+        name: (ours.training("RBM", *shape), peers.products(*shape), shape[2])
+        for name, shape in shapes.items()
+    }
+    draws = {n: (ours.draws(few, K, n), peers.read_products(few, K, n), n * len(few)) for n in (10, 20)}
+    everyone = [contestant for *pair, _ in [*pairs.values(), *draws.values()] for contestant in pair]
+    report.race(pace, "growth", *everyone, threads=[1])
+    base = pairs.pop("")
+    for name, pair in pairs.items():
+        report.growth.append({"doubled": name, **doubled(pair, base)})
+    report.growth.append({"doubled": "draws", **doubled(draws[20], draws[10])})
+
+
+def doubled(
+    pair: tuple[Contestant, Contestant, int], base: tuple[Contestant, Contestant, int]
+) -> dict[str, float]:
+    """How many times as long ours and the products take, and how much faster the products are now."""
+    work = pair[2] / base[2]
+    return {
+        "ours": work * ratio(base[0], pair[0]),
+        "products": work * ratio(base[1], pair[1]),
+        "ours_vs_products_before": ratio(base[0], base[1]),
+        "ours_vs_products_after": ratio(pair[0], pair[1]),
+    }
+
+
+def peak(report: Report, folder: Path | None, seconds: float) -> None:
+    """Peak memory of many draws, in a process of its own."""
+    environment = os.environ | ({"EBSE_MNIST": str(folder)} if folder else {})
+    program = Path(__file__).with_name("memory.py")
+    print("memory …", file=sys.stderr, flush=True)
+    try:
+        done = subprocess.run(
+            [sys.executable, program],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=True,
+        )
+    except subprocess.TimeoutExpired:
+        report.missing.append(f"draws_peak_mib: not done within {seconds:.0f} s")
+    except subprocess.CalledProcessError as error:
+        report.missing.append(f"draws_peak_mib: {error.stderr.strip().splitlines()[-1]}")
+    else:
+        report.ratios["draws_peak_mib"] = float(done.stdout)
+
+
+if __name__ == "__main__":
+    main()
