@@ -63,6 +63,7 @@ class RestrictedBoltzmannEnsemble:
         self.W, self.b, self.c = W, b, c
         self.visible: Visible = visible
         self.D, self.K = W.shape
+        self._known: Theta | None = None
 
     @property
     def laws(self) -> dict[str, Law]:
@@ -94,7 +95,15 @@ class RestrictedBoltzmannEnsemble:
 
     def effective(self) -> Theta:
         """(K_W(1), K_b(1), K_c(1)): the RBM that the ensemble of binary units collapses to."""
+        if self._known is not None:
+            return self._known
         return Theta(self.W.effective(), self.b.effective(), self.c.effective())
+
+    def frozen(self) -> Self:
+        """The same ensemble with its effective parameters computed once, for as long as α does not change."""
+        frozen = self.with_laws()
+        frozen._known = self.effective()
+        return frozen
 
     def average(self) -> Theta:
         """E[θ], the average model of the ensemble."""
@@ -185,14 +194,15 @@ class RestrictedBoltzmannEnsemble:
                 total = total + W.log_mgf(v[..., i : i + step].unsqueeze(-1)).sum(-2)
             return total
         if theta is None:
-            return v @ self.W.effective() + self.c.effective()
+            known = self._known
+            return v @ known.W + known.c if known else v @ self.W.effective() + self.c.effective()
         return torch.einsum("...i,...ij->...j", v, theta.W) + theta.c
 
     def _visible_bias(self, v: Tensor) -> Tensor:
         """Σ_i K_i(v_i), which is Σ_i v_i K_i(1) where v_i are (probabilities of) binary units."""
         if self.visible == "real":
             return self.b.log_mgf(v).sum(-1)
-        return v @ self.b.effective()
+        return v @ (self._known.b if self._known else self.b.effective())
 
     def __repr__(self) -> str:
         names = ", ".join(f"{letter}={type(law).__name__}" for letter, law in self.laws.items())

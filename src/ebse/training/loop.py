@@ -26,6 +26,9 @@ Callback = Callable[[Row], None]
 
 _ORDER, _STEPS, _START = range(3)
 
+N_WATCHED, SHARE, CHEAP = 1000, 120, 2**22
+"""Rows that are watched: one in SHARE, or as many as have CHEAP connections in all, and no more than this."""
+
 
 @final
 class Training:
@@ -123,7 +126,7 @@ class Training:
         v
             A tensor, a NumPy array (also memory-mapped), a csr matrix, or an iterable of such chunks.
         held_out
-            Rows that are watched, never learned from; up to 1,000 of them, evenly spread.
+            Rows that are watched, never learned from; some of them, evenly spread, where they are many.
         callback
             Gets each epoch's row of the history.
         early_stopping
@@ -136,7 +139,7 @@ class Training:
         if early_stopping is not None and held_out is None:
             raise ValueError("held_out must be given for early stopping, got None; keep some rows back")
         rows = self._rows(v)
-        watched = self._held_out(held_out)
+        watched = self._held_out(held_out, rows)
         kept = (
             None
             if folder is None
@@ -164,7 +167,9 @@ class Training:
                 progress.history.append(row)
                 progress.batch = 0
                 if progress.stopping is not None:
-                    progress.compare(self._engine.climb.ensemble, rows.watched(), held_out)
+                    progress.compare(
+                        self._engine.climb.ensemble.frozen(), self._watched(rows, rows), held_out
+                    )
                 if kept is not None and kept.due(len(self.history)):
                     self._write(kept, rows)
                 if callback is not None:
@@ -228,7 +233,7 @@ class Training:
     def _watch(self, rows: Rows, held_out: Tensor | None) -> Row:
         row: Row = {"epoch": float(len(self.history) + 1), "step": float(self.n_steps)}
         if self.monitors:
-            ensemble, v = self._engine.climb.ensemble, rows.watched()
+            ensemble, v = self._engine.climb.ensemble.frozen(), self._watched(rows, rows)
             with torch.no_grad():
                 for monitor in self.monitors:
                     row.update(monitor(ensemble, v, held_out))
@@ -277,8 +282,14 @@ class Training:
         ensemble = self._engine.climb.acting
         return rows_of(name, v, ensemble.D, dtype=ensemble.dtype, batch_size=self.batch_size)
 
-    def _held_out(self, held_out: Data | None) -> Tensor | None:
-        return None if held_out is None else self._rows(held_out, "held_out").watched()
+    def _held_out(self, held_out: Data | None, v: Rows) -> Tensor | None:
+        return None if held_out is None else self._watched(self._rows(held_out, "held_out"), v)
+
+    def _watched(self, rows: Rows, v: Rows) -> Tensor:
+        """So few of the rows that looking at them costs little beside training on all of v."""
+        ensemble = self._engine.climb.acting
+        n = max((v.n_rows or 0) // SHARE, CHEAP // (ensemble.D * ensemble.K), 1)
+        return rows.spread(min(n, N_WATCHED))
 
 
 def resume(
@@ -316,7 +327,7 @@ def resume(
     if run._progress.over() and kept.model.exists():
         return run
     kept.every_epochs, kept.every_minutes = facts["every"]
-    return run._go(rows, run._held_out(held_out), callback, kept)
+    return run._go(rows, run._held_out(held_out, rows), callback, kept)
 
 
 def _below(prefix: str, tensors: Tensors) -> Tensors:

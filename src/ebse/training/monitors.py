@@ -16,8 +16,8 @@ Monitor = Callable[[RestrictedBoltzmannEnsemble, Tensor, Tensor | None], Row]
 
 SMALL = 12
 """Exact likelihoods are watched where the smaller side has at most this many units."""
-WORK = 2**21
-"""Hidden inputs that a pseudo-likelihood may compute; rows and units are thinned to stay below it."""
+WORK, TERMS = 2**17, 4
+"""Hidden inputs that a pseudo-likelihood may compute; above, its sum has so many terms a row."""
 
 
 def reconstruction_error(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, held_out: Tensor | None) -> Row:
@@ -64,11 +64,10 @@ def _thinned(v: Tensor, W: Tensor, b: Tensor, a: Tensor, every: int) -> Tensor:
 
 def _mean_pseudo_likelihood(ensemble: RestrictedBoltzmannEnsemble, v: Tensor) -> float:
     """The mean over rows, with terms thinned where there are many."""
-    every = max(-(-len(v) * ensemble.D * ensemble.K // WORK), 1)
-    # A row without a single term would say nothing.
-    every = min(every, ensemble.D, len(v))
-    rows = v[:: max(-(-len(v) * ensemble.D * ensemble.K // (WORK * every)), 1)]
-    return float(pseudo_log_likelihood(ensemble, rows, every=min(every, len(rows))).mean())
+    few = len(v) * ensemble.D * ensemble.K <= WORK
+    # Rows take turns with the units, so that every unit has its turn only where there are enough of them.
+    every = 1 if few else min(max(ensemble.D // TERMS, 1), len(v))
+    return float(pseudo_log_likelihood(ensemble, v, every=every).mean())
 
 
 def pseudo_likelihood(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, held_out: Tensor | None) -> Row:
@@ -98,7 +97,7 @@ def free_energy_gap(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, held_out: 
 
 def exact_log_likelihood(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, held_out: Tensor | None) -> Row:
     """Mean log P(v; α) of binary rows where one side is small enough to sum."""
-    if fractional(v) or ensemble.visible != "binary" or min(ensemble.D, ensemble.K) > SMALL:
+    if ensemble.visible != "binary" or min(ensemble.D, ensemble.K) > SMALL or fractional(v):
         return {}
     return {"log_likelihood": float(exact.log_likelihood(ensemble, v).mean())}
 

@@ -12,8 +12,8 @@ from torch import Tensor
 from ebse import noise
 from ebse.arguments import units
 
-N_WATCHED, MOST_WATCHED = 1000, 2**22
-"""Rows that monitors look at, spread evenly over the set, and the numbers that these may be."""
+N_KNOWN, MOST_KNOWN = 1000, 2**22
+"""Rows that a run looks at before it starts, where not all are in memory, and the numbers these may be."""
 
 Data = Tensor | np.ndarray[Any, Any] | Iterable[Any] | Callable[[], Iterable[Any]]
 """What ``fit`` takes: rows (N, D) as a tensor, a NumPy array (also memory-mapped), a SciPy csr matrix; or
@@ -33,17 +33,20 @@ class Rows(ABC):
     def batches(self, key: int, into: Tensor | None = None) -> Iterator[Batch]:
         """Mini-batches of one epoch, in the random order of ``key``, ``into`` a buffer where possible."""
 
+    n_rows: int | None
+    """Rows in all, where that is known beforehand."""
+
     @abstractmethod
-    def watched(self) -> Tensor:
-        """Rows for monitors and starting points."""
+    def spread(self, n: int) -> Tensor:
+        """At most n rows, evenly spread."""
 
     def known(self) -> Tensor:
-        """All rows where they are in memory, otherwise those that are watched."""
-        return self.watched()
+        """All rows where they are in memory, otherwise some."""
+        return self.spread(N_KNOWN)
 
-    def describe(self) -> dict[str, int]:
-        """What a resumed run checks its data against: a checksum of the rows that are watched."""
-        return {"checksum": zlib.crc32(self.watched().cpu().numpy().tobytes())}
+    def describe(self) -> dict[str, int | None]:
+        """What a resumed run checks its data against: a checksum of some rows, and how many there are."""
+        return {"n_rows": self.n_rows, "checksum": zlib.crc32(self.spread(100).cpu().numpy().tobytes())}
 
 
 @final
@@ -52,7 +55,13 @@ class _Array(Rows):
 
     def __init__(self, v: Any, pick: Callable[[Tensor], Tensor], batch_size: int) -> None:
         self._v, self._pick, self._batch_size = v, pick, batch_size
-        self.n_rows, self.n_batches = v.shape[0], -(-v.shape[0] // batch_size)
+        self.n_rows: int = v.shape[0]
+        self.n_batches = -(-self.n_rows // batch_size)
+
+    def spread(self, n: int) -> Tensor:
+        """At most n rows, evenly spread, and not too many numbers."""
+        n = max(min(n, MOST_KNOWN // self._v.shape[1]), 1)
+        return self._pick(torch.arange(0, self.n_rows, -(-self.n_rows // n)))
 
     def batches(self, key: int, into: Tensor | None = None) -> Iterator[Batch]:
         """A random permutation, cut into batches."""
@@ -65,25 +74,16 @@ class _Array(Rows):
             else:
                 yield self._pick(rows), rows
 
-    def watched(self) -> Tensor:
-        """At most :data:`N_WATCHED` rows, evenly spread."""
-        n = max(min(N_WATCHED, MOST_WATCHED // self._v.shape[1]), 1)
-        return self._pick(torch.arange(0, self.n_rows, -(-self.n_rows // n)))
-
     def known(self) -> Tensor:
         """All rows of a tensor."""
-        return self._v if isinstance(self._v, Tensor) else self.watched()
-
-    def describe(self) -> dict[str, int]:
-        """Also the number of rows."""
-        return {"n_rows": self.n_rows, **super().describe()}
+        return self._v if isinstance(self._v, Tensor) else super().known()
 
 
 @final
 class _Chunks(Rows):
     """Rows that come in chunks, in the order of the iterable; each chunk is shuffled by itself."""
 
-    n_batches = None
+    n_batches, n_rows = None, None
 
     def __init__(
         self, source: Iterable[Any] | Callable[[], Iterable[Any]], rows: Callable[[Any], _Array]
@@ -105,7 +105,7 @@ class _Chunks(Rows):
                 "function that returns a new iterator, because an iterator can be used only once"
             )
 
-    def watched(self) -> Tensor:
+    def spread(self, n: int) -> Tensor:
         """Rows of the first chunk."""
         if self._first is None:
             if isinstance(self._source, Iterator):
@@ -117,8 +117,8 @@ class _Chunks(Rows):
             chunk = next(iter(self._source() if callable(self._source) else self._source), None)
             if chunk is None:
                 raise ValueError("v must yield at least one chunk of rows, got none; pass chunks (n, D)")
-            self._first = self._rows(chunk).watched()
-        return self._first
+            self._first = self._rows(chunk).spread(N_KNOWN)
+        return self._first[:: -(-len(self._first) // n)]
 
 
 def rows_of(name: str, v: Any, n_units: int, *, dtype: torch.dtype, batch_size: int) -> Rows:
