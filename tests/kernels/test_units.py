@@ -1,5 +1,8 @@
 """Fused draws of units against their plain twins, given the same key."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
 import pytest
 import torch
 from torch import Tensor
@@ -52,15 +55,18 @@ def test_certain_units_are_certain() -> None:
     assert torch.equal(drawn, (a > 0).float())
 
 
-def test_threads_do_not_change_a_draw() -> None:
+def test_threads_do_not_change_a_draw(two_threads: Callable[[], AbstractContextManager[None]]) -> None:
     a, bias = inputs(40, 33)
-    one, two = torch.empty_like(a), torch.empty_like(a)
-    units.draw_units(a, bias, 5, drawn=one)
-    torch.set_num_threads(2)
-    try:
-        units.draw_units(a, bias, 5, drawn=two)
-    finally:
-        torch.set_num_threads(1)
+    one, two = (torch.empty(4, *a.shape).float() for _ in range(2))
+
+    def draw(into: Tensor) -> None:
+        units.draw_units(a, bias, 5, drawn=into[0])
+        units.mean_units(a, bias, mean=into[1], weight=-0.5)
+        units.mean_and_draw_units(a, bias, 5, mean=into[2], drawn=into[3])
+
+    draw(one)
+    with two_threads():
+        draw(two)
     assert torch.equal(one, two)
 
 

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from ebse.laws import Point
-from ebse.models import RestrictedBoltzmannEnsemble
+from ebse.models import RestrictedBoltzmannEnsemble, storage
 from ebse.models.storage import load_ensemble, save_ensemble
 from examples import LAWS, ensemble
 from laws.test_own_law import Signs
@@ -74,8 +74,11 @@ def rewrite(path: Path, **changes: Any) -> None:
     """The same arrays with other facts."""
     content = path.read_bytes()
     size = int.from_bytes(content[:8], "little")
-    facts = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["ebse"])
-    save_file(load_file(path), path, metadata={"ebse": json.dumps(facts | changes)})
+    facts = json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["ebse"]) | changes
+    facts.pop("checksum")
+    tensors = load_file(path)
+    facts["checksum"] = storage._checksum(tensors, facts)
+    save_file(tensors, path, metadata={"ebse": json.dumps(facts)})
 
 
 def test_truncated(saved: Path) -> None:
@@ -95,7 +98,7 @@ def test_every_flipped_byte_of_the_arrays_is_noticed(saved: Path) -> None:
         damaged = bytearray(whole)
         damaged[n] ^= 1
         saved.write_bytes(damaged)
-        with pytest.raises(ValueError, match="is damaged: its arrays do not match their checksum"):
+        with pytest.raises(ValueError, match="is damaged: it does not match its checksum"):
             load_ensemble(saved)
 
 
@@ -115,6 +118,41 @@ def test_other_versions_and_kinds(saved: Path, changes: dict[str, Any], message:
         load_ensemble(saved)
 
 
+def test_a_flipped_digit_of_the_header_is_noticed(saved: Path) -> None:
+    whole = saved.read_bytes()
+    assert whole.count(b"theta_bar") >= 2
+    saved.write_bytes(whole.replace(b'\\"visible\\": \\"binary', b'\\"visible\\": \\"binarx'))
+    assert saved.read_bytes() != whole
+    with pytest.raises(ValueError, match="is damaged: it does not match its checksum"):
+        load_ensemble(saved)
+
+
+@pytest.mark.parametrize(
+    "described",
+    [
+        5,
+        {},
+        {"laws": {"W": 5}, "visible": "binary"},
+        {"laws": {"W": ["__class__", "theta_bar"], "b": ["Point", "theta_bar"], "c": ["Point", "theta_bar"]}},
+        {"laws": {"W": ["Point", "p"]}, "visible": "binary"},
+        {"laws": {"W": ["Bernoulli", "theta_bar", "p"]}, "visible": "binary"},
+    ],
+)
+def test_contents_that_do_not_fit_are_named(saved: Path, described: Any) -> None:
+    rewrite(saved, ensemble=described)
+    with pytest.raises(
+        ValueError, match=r"a.safetensors must hold what ebse wrote, got contents that do not fit"
+    ):
+        load_ensemble(saved)
+
+
+def test_arrays_that_share_memory_can_be_saved(tmp_path: Path) -> None:
+    z = torch.zeros(3)
+    small = RestrictedBoltzmannEnsemble(W=Point(torch.zeros(3, 3)), b=Point(z), c=Point(z))
+    save_ensemble(tmp_path / "a", small, kind="mine", format=7)
+    assert torch.equal(load_ensemble(tmp_path / "a").b.effective(), z)
+
+
 def test_foreign_files(tmp_path: Path) -> None:
     path = tmp_path / "other.safetensors"
     save_file({"x": torch.zeros(2)}, path)
@@ -122,6 +160,8 @@ def test_foreign_files(tmp_path: Path) -> None:
         load_ensemble(path)
     with pytest.raises(FileNotFoundError, match="does not exist; check the name"):
         load_ensemble(tmp_path / "missing")
+    with pytest.raises(IsADirectoryError, match="must be a file, got a folder"):
+        load_ensemble(tmp_path)
 
 
 class Bomb:

@@ -183,16 +183,64 @@ def test_minutes_write_in_the_middle_of_an_epoch(tmp_path: Path) -> None:
     assert names == ["checkpoint-000000000017.safetensors", "checkpoint-000000000018.safetensors"]
 
 
-def test_early_stopping_survives(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_early_stopping_survives(name: str, tmp_path: Path) -> None:
     options = {"held_out": DATA[:10], "early_stopping": EarlyStopping(patience=2)}
-    begin("fused", tmp_path / "whole", **options)
+    begin(name, tmp_path / "whole", **options)
     with pytest.raises(StopError):
-        begin("fused", tmp_path / "broken", callback=stop_after(2), **options)
-    with pytest.raises(ValueError, match="held_out must be given to a run that stops early"):
+        begin(name, tmp_path / "broken", callback=stop_after(2), **options)
+    with pytest.raises(ValueError, match="held_out must be what the run began with"):
         resume(tmp_path / "broken", DATA)
+    with pytest.raises(ValueError, match="held_out must be what the run began with"):
+        resume(tmp_path / "broken", DATA, held_out=DATA[10:20])
     resume(tmp_path / "broken", DATA, held_out=DATA[:10])
     one, two = (tmp_path / part / "model.safetensors" for part in ("whole", "broken"))
     assert one.read_bytes() == two.read_bytes()
+
+
+def test_a_diverged_state_is_not_written(tmp_path: Path, generator: torch.Generator) -> None:
+    """Checkpoints after every mini-batch: the last that is kept is sound."""
+    first = initial_ensemble(DATA.float(), 3, law=Gaussian, generator=generator)
+    run = Training(first, m_step=EffectiveAscent(1e6), batch_size=25, generator=generator)
+    with pytest.raises(FloatingPointError, match=r"diverged at step \d+: K\(1\) of W"):
+        run.fit(DATA, 5, folder=tmp_path, every_minutes=0)
+    _, tensors = RunFolder(tmp_path).read()
+    assert all(torch.isfinite(x).all() for x in tensors.values())
+    assert tensors["climb/W/x"].abs().max() < 80
+
+
+def test_other_monitors_are_refused(broken: Path) -> None:
+    with pytest.raises(ValueError, match="monitors must be what the run began with"):
+        resume(broken, DATA, monitors=())
+
+
+def test_other_circumstances_are_said(broken: Path) -> None:
+    torch.set_num_threads(2)
+    try:
+        with pytest.warns(UserWarning, match="may differ in its last bits from one that was never stopped"):
+            resume(broken, DATA)
+    finally:
+        torch.set_num_threads(1)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"every_epochs": 0}, ValueError, "every_epochs must be >= 1, got 0"),
+        ({"every_minutes": "1"}, ValueError, "every_minutes must be a number >= 0 or None, got '1'"),
+        (
+            {"early_stopping": True, "held_out": DATA},
+            TypeError,
+            "early_stopping must be an EarlyStopping, got True",
+        ),
+    ],
+)
+def test_options_are_checked_before_any_work(
+    options: dict[str, Any], error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=message):
+        begin("fused", tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
 
 
 def test_an_existing_run_is_not_overwritten(tmp_path: Path) -> None:
@@ -240,9 +288,9 @@ def test_a_damaged_checkpoint_is_an_error_and_the_one_before_is_named(broken: Pa
 
 
 def test_other_data_are_refused(broken: Path) -> None:
-    with pytest.raises(ValueError, match="v must be the data that the run began with"):
+    with pytest.raises(ValueError, match="v must be what the run began with"):
         resume(broken, DATA[:50])
-    with pytest.raises(ValueError, match="v must be the data that the run began with"):
+    with pytest.raises(ValueError, match="v must be what the run began with"):
         resume(broken, 1 - DATA)
 
 

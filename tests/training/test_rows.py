@@ -31,6 +31,8 @@ SOURCES: dict[str, Callable[[Tensor], Any]] = {
     "array in columns": lambda v: np.asfortranarray(v.numpy()),
     "csr matrix": lambda v: sparse.csr_matrix(v.numpy()),
     "csr array": lambda v: sparse.csr_array(v.numpy()),
+    "other byte order": lambda v: v.numpy().astype(">f4"),
+    "recorded": lambda v: v.clone().requires_grad_(),
     "csc matrix": lambda v: sparse.csc_matrix(v.numpy()),
 }
 
@@ -81,6 +83,23 @@ def test_chunks_are_read_anew_every_epoch(source: Any) -> None:
 @pytest.mark.parametrize(
     ("v", "error", "message"),
     [
+        (
+            "rows",
+            TypeError,
+            "v must be a tensor, an array, a csr matrix or an iterable of such chunks, got str",
+        ),
+        (
+            DATA.tolist(),
+            TypeError,
+            "a chunk of v must be a tensor, an array or a csr matrix, got list; wrap lists",
+        ),
+        ([(DATA,)], TypeError, r"a chunk of v must be .* got tuple; .*unpack a DataLoader's batches"),
+        (
+            DATA.to_sparse(),
+            TypeError,
+            "v must be a dense tensor or a SciPy csr matrix, got torch.sparse_coo",
+        ),
+        (np.full((4, 6), 1j), TypeError, "v must hold real numbers, got complex128"),
         (5, TypeError, "v must be a tensor, an array, a csr matrix or an iterable of such chunks, got int"),
         (
             chunks(),
@@ -90,7 +109,7 @@ def test_chunks_are_read_anew_every_epoch(source: Any) -> None:
         ([], ValueError, "v must yield at least one chunk of rows, got none"),
         ([DATA[:, :4]], ValueError, r"a chunk of v must have shape \(N, 6\) with N >= 1, got \(60, 4\)"),
         (np.full((4, 6), 2.0), ValueError, r"v must lie in \[0, 1\], got values from 2 to 2"),
-        (np.full((4, 6), "a"), TypeError, "v must hold numbers, got <U1"),
+        (np.full((4, 6), "a"), TypeError, "v must hold real numbers, got <U1"),
         (sparse.csr_matrix(np.full((4, 6), -1.0)), ValueError, r"v must lie in \[0, 1\], got values from -1"),
     ],
 )

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from ebse.laws import Bernoulli
+from ebse.laws import Bernoulli, Point
+from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.training import ContrastiveDivergence, EarlyStopping, EffectiveAscent, Training, initial_ensemble
 from ebse.training.monitors import Row
 from learning import DATA, D
@@ -35,6 +36,9 @@ def test_a_run_that_overfits_stops_and_keeps_the_best(on: str, generator: torch.
     found = stopping.gain(run.ensemble, v, held_out)
     assert found == pytest.approx(watched[best])
     assert found > watched[-1]
+    # Whoever goes on goes on from there.
+    kept = run.ensemble.W.effective()
+    torch.testing.assert_close(run.fit(v, 0).ensemble.W.effective(), kept, rtol=1e-12, atol=1e-12)
 
 
 def test_without_it_the_last_ensemble_counts(generator: torch.Generator) -> None:
@@ -49,6 +53,17 @@ def test_a_gain_must_be_large_enough(generator: torch.Generator) -> None:
     run = Training(first, generator=generator)
     run.fit(DATA, 50, held_out=DATA, early_stopping=EarlyStopping(patience=4, min_gain=1000.0))
     assert len(run.history) == 5
+
+
+def test_real_units_have_no_pseudo_likelihood(generator: torch.Generator) -> None:
+    zeros = torch.zeros(2)
+    real = RestrictedBoltzmannEnsemble(
+        W=Point(torch.zeros(2, 2)), b=Point(zeros), c=Point(zeros), visible="real"
+    )
+    run, v = Training(real, generator=generator), torch.rand(20, 2, generator=generator)
+    with pytest.raises(ValueError, match="on must be 'free_energy_gap' for real visible units"):
+        run.fit(v, 5, held_out=v, early_stopping=EarlyStopping())
+    run.fit(v, 5, held_out=v, early_stopping=EarlyStopping(on="free_energy_gap"))
 
 
 def test_errors(generator: torch.Generator) -> None:

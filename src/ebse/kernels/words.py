@@ -1,7 +1,10 @@
 """What the kernels are made of: compilation, the words of :mod:`ebse.noise`, exp in single precision."""
 
 import os
+import zlib
 from collections.abc import Callable
+from pathlib import Path
+from threading import Lock
 from types import FunctionType
 from typing import Any
 
@@ -29,14 +32,17 @@ SHARED = 2**15
 Kernel = Callable[..., Any]
 
 _PROCESS = os.getpid()
+_ONE_AT_A_TIME = Lock()
+_SOURCES = sorted([*Path(__file__).parent.glob("*.py"), Path(noise.__file__)])
+_DIGEST = f"{zlib.crc32(b''.join(path.read_bytes() for path in _SOURCES)):08x}"
 
 
 def kernel(function: Kernel) -> Kernel:
     """The function compiled twice, for one thread and for as many as torch uses; kept on disk if possible.
 
-    It is called as f(n_elements, …). Torch and Numba share one pool of OpenMP threads, so that these are
-    awake when the next matrix product comes. That pool does not survive a fork, nor does a single thread
-    need it: there the plain loop runs.
+    It is called as f(n_elements, …). Where Numba's threads are OpenMP's, they are torch's own and awake when
+    the next matrix product comes. They do not survive a fork, nor does a single thread need them: there
+    the plain loop runs.
     """
     alone, shared = _compiled(function, parallel=False), _compiled(function, parallel=True)
 
@@ -45,25 +51,28 @@ def kernel(function: Kernel) -> Kernel:
         if n_threads == 1 or n_elements < SHARED or os.getpid() != _PROCESS:
             alone(*arguments)
             return
-        numba.set_num_threads(min(n_threads, numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
-        shared(*arguments)
+        # One of Numba's threading layers ends the process when two Python threads enter it at once.
+        with _ONE_AT_A_TIME:
+            before = numba.get_num_threads()
+            numba.set_num_threads(min(n_threads, numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
+            shared(*arguments)
+            numba.set_num_threads(before)
 
     return call
 
 
 def _compiled(function: Kernel, *, parallel: bool) -> Kernel:
-    if parallel and isinstance(function, FunctionType):
-        # Numba's files on disk are named after the function alone, whatever it was compiled for.
-        name, qualified = function.__name__, f"{function.__qualname__}_shared"
-        function = FunctionType(function.__code__, function.__globals__, name)
-        function.__qualname__ = qualified
+    # Numba's files on disk are named after the function alone, whatever it was compiled for and whatever has
+    # become of the parts that other files put into it.
+    named = FunctionType(function.__code__, function.__globals__, function.__name__)
+    named.__qualname__ = f"{function.__name__}_{'shared' if parallel else 'alone'}_{_DIGEST}"
     # With Python's error model every division would be a branch, and no loop with one would vectorise.
     options: dict[str, Any] = {"fastmath": ARITHMETIC, "nogil": True, "error_model": "numpy"}
     try:
-        return numba.njit(cache=True, parallel=parallel, **options)(function)  # type: ignore[no-any-return]
+        return numba.njit(cache=True, parallel=parallel, **options)(named)  # type: ignore[no-any-return]
     except RuntimeError:
         # Numba finds no folder that it may write to: every process compiles for itself.
-        return numba.njit(parallel=parallel, **options)(function)  # type: ignore[no-any-return]
+        return numba.njit(parallel=parallel, **options)(named)  # type: ignore[no-any-return]
 
 
 part = numba.njit(inline="always")

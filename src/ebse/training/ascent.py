@@ -1,5 +1,6 @@
 """The M-step: what every ascent has, and the settings of plain gradient ascent on α."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
@@ -78,9 +79,11 @@ def require_rates(settings: MStep, names: tuple[str, ...]) -> None:
     """Rates that are numbers >= 0, a momentum below 1, and a schedule that is known."""
     for name in names:
         value = getattr(settings, name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, Real)):
+        if value is None and name == "noise_rate":
+            continue
+        if isinstance(value, bool) or not isinstance(value, Real):
             raise TypeError(f"{name} must be a number, got {value!r}; pass a float >= 0")
-        if value is not None and not 0 <= float(value) < float("inf"):
+        if not 0 <= float(value) < float("inf"):
             raise ValueError(f"{name} must lie in [0, inf), got {value}; pass a number >= 0")
     if settings.momentum >= 1:
         raise ValueError(f"momentum must lie in [0, 1), got {settings.momentum}; try 0.5 or 0.9")
@@ -91,7 +94,10 @@ def require_rates(settings: MStep, names: tuple[str, ...]) -> None:
 def schedule_factor(schedule: Schedule, done: float) -> float:
     """The factor on the rates once the fraction ``done`` of the run is over."""
     if callable(schedule):
-        return schedule(done)
+        factor = schedule(done)
+        if not (isinstance(factor, Real) and math.isfinite(factor)):
+            raise ValueError(f"schedule must return a finite number, got {factor!r}; check the function")
+        return float(factor)
     return 1.0 - done if schedule == "linear" else 1.0
 
 

@@ -2,12 +2,14 @@
 
 import time
 from dataclasses import fields
+from numbers import Real
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 import torch
 
+from ebse.arguments import count
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.models.storage import Facts, Tensors, read, save_ensemble, write
 from ebse.training.ascent import GradientAscent, MStep
@@ -41,6 +43,14 @@ class RunFolder:
         self, path: str | Path, *, every_epochs: int | None = 1, every_minutes: float | None = None
     ) -> None:
         self.path = Path(path)
+        if self.path.exists() and not self.path.is_dir():
+            raise NotADirectoryError(
+                f"folder must be a folder, got the file {self.path}; choose another name"
+            )
+        if every_epochs is not None:
+            count("every_epochs", every_epochs)
+        if every_minutes is not None and not (isinstance(every_minutes, Real) and every_minutes >= 0):
+            raise ValueError(f"every_minutes must be a number >= 0 or None, got {every_minutes!r}; try 10")
         self.every_epochs, self.every_minutes = every_epochs, every_minutes
         self._written = time.monotonic()
 
@@ -71,13 +81,13 @@ class RunFolder:
 
     def write(self, n_steps: int, tensors: Tensors, facts: Facts) -> None:
         """A checkpoint beside the last one; older ones go."""
-        versions = {"torch": torch.__version__, "numpy": np.__version__}
-        contiguous = {name: x.detach().cpu().contiguous() for name, x in tensors.items()}
         path = self.path / f"checkpoint-{n_steps:012d}.safetensors"
-        write(path, "checkpoint", contiguous, {**facts, "versions": versions})
+        write(path, "checkpoint", tensors, {**facts, "circumstances": circumstances()})
         self._written = time.monotonic()
-        for old in self.checkpoints[:-KEPT]:
-            old.unlink()
+        # Of a process that was killed while it wrote.
+        partial = self.path.glob(".checkpoint-*.partial")
+        for old in [*self.checkpoints[:-KEPT], *partial]:
+            old.unlink(missing_ok=True)
 
     def read(self) -> tuple[Facts, Tensors]:
         """The last checkpoint; a damaged one is an error, never passed over."""
@@ -99,6 +109,11 @@ class RunFolder:
     def finish(self, ensemble: RestrictedBoltzmannEnsemble, facts: Facts) -> None:
         """The finished model."""
         save_ensemble(self.model, ensemble, **facts)
+
+
+def circumstances() -> Facts:
+    """What must be equal for two runs to be equal bit for bit."""
+    return {"torch": torch.__version__, "numpy": np.__version__, "threads": torch.get_num_threads()}
 
 
 def settings_facts(name: str, settings: EStep | MStep | EarlyStopping) -> Facts:

@@ -19,9 +19,6 @@ from ebse.training.ascent import OFFSET_RATE, Schedule, Tensors, require_rates
 from ebse.training.followers import follower
 from ebse.training.phases import Phases
 
-LARGEST = 1e15
-"""Effective parameters beyond this count as diverged: the inputs they make would soon overflow."""
-
 
 @final
 @dataclass(frozen=True)
@@ -67,6 +64,11 @@ class EffectiveAscent:
             raise ValueError(
                 "visible must be 'binary' for EffectiveAscent, got 'real': real units see more of a law "
                 "than K(1); use GradientAscent"
+            )
+        if ensemble.dtype not in (torch.float32, torch.float64):
+            raise TypeError(
+                f"ensemble must be float32 or float64 for EffectiveAscent, got {ensemble.dtype}; "
+                "convert the arrays of its laws"
             )
         return EffectiveClimb(self, ensemble, mu)
 
@@ -118,6 +120,8 @@ class EffectiveClimb:
     def load(self, tensors: Tensors) -> None:
         """Hold the arrays that :meth:`tensors` of another run gave."""
         for name, x in self.tensors().items():
+            if x.shape != tensors[name].shape:
+                raise ValueError(f"{name} must have shape {tuple(x.shape)}, got {tuple(tensors[name].shape)}")
             x.copy_(tensors[name])
         self._n_unsettled = int(tensors["unsettled"])
 
@@ -132,8 +136,7 @@ class EffectiveClimb:
     def fault(self) -> str | None:
         """The effective parameter that is not finite, or too large to compute with, and what to lower."""
         for letter, part in self._followers.items():
-            low, high = part.x.aminmax()
-            if not max(-float(low), float(high)) < LARGEST:
+            if not part.sound():
                 settings = self.settings
                 momentum = f" and momentum (now {settings.momentum:g})" if settings.momentum else ""
                 return (

@@ -28,7 +28,8 @@ class Engine:
         self.m_step = _default_ascent(ensemble) if m_step is None else m_step
         _require_steps(self.e_step, self.m_step)
         self.batch_size = batch_size
-        self.climb: Climb = self.m_step.begin(ensemble, torch.full((ensemble.D,), 0.5, dtype=ensemble.dtype))
+        self._mu = torch.full((ensemble.D,), 0.5, dtype=ensemble.dtype)
+        self.climb: Climb = self.m_step.begin(ensemble, self._mu)
         self.memory: Memory = {}
         self._begun = False
         self._fused: FusedDivergence | None = None
@@ -37,7 +38,8 @@ class Engine:
     def begin(self, v: Tensor, key: int) -> None:
         """See the data before the first step: their mean, and where chains start."""
         if not self._begun:
-            self.climb = self.m_step.begin(self.climb.ensemble, v.mean(0))
+            self._mu = v.mean(0)
+            self.climb = self.m_step.begin(self.climb.ensemble, self._mu)
         # Chains with θ integrated out do not ask for the laws, which may be long to make.
         collapsed = isinstance(self.e_step, ContrastiveDivergence)
         ensemble = self.climb.acting if collapsed else self.climb.ensemble
@@ -76,6 +78,12 @@ class Engine:
         self.climb.take_back()
         if not self.climb.keeps_every_step:
             self.memory = {name: x.clone() for name, x in self._kept_memory.items()}
+
+    def adopt(self, ensemble: RestrictedBoltzmannEnsemble) -> None:
+        """Go on from another ensemble: the best one that a run has met."""
+        self.climb = self.m_step.begin(ensemble, self._mu)
+        self._set_going()
+        self.keep()
 
     def load(self, climb: Tensors, memory: Memory) -> None:
         """Be the engine that had these arrays."""

@@ -18,6 +18,9 @@ from ebse.laws import Bernoulli, Gaussian, Law
 from ebse.laws.bernoulli import EPSILON, settle_absence
 from ebse.training.ascent import Tensors
 
+LARGEST = 80.0
+"""Effective parameters beyond this count as diverged: exp of a larger one is not in float32."""
+
 
 class Follower(ABC):
     """A law and its effective parameters ``x``, which the ascent moves in place."""
@@ -25,6 +28,11 @@ class Follower(ABC):
     def __init__(self, law: Law, share: float) -> None:
         self.law, self.share = law, share
         self.x = law.effective().detach().clone(memory_format=torch.contiguous_format)
+
+    def sound(self) -> bool:
+        """Whether there is a law that belongs to x, and it can be computed with."""
+        low, high = self.x.aminmax()
+        return max(-float(low), float(high)) < LARGEST
 
     @abstractmethod
     def settle(self) -> Tensor | None:
@@ -76,6 +84,10 @@ class _Fused(Follower):
         super().__init__(law, share)
         self.reference = self.x.clone()
         self.amount = amount.detach().clone(memory_format=torch.contiguous_format)
+
+    def sound(self) -> bool:
+        """Also the noise must be finite."""
+        return super().sound() and bool(torch.isfinite(self.amount.sum()))
 
     def tensors(self) -> Tensors:
         """x, K(1) at the last settling, and the noise."""

@@ -1,6 +1,7 @@
 """The loop of EM contrastive divergence: E-step, M-step, one row of history an epoch."""
 
 import signal
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import final
@@ -11,9 +12,9 @@ from torch import Tensor
 from ebse import noise
 from ebse.arguments import count
 from ebse.models import RestrictedBoltzmannEnsemble
-from ebse.models.storage import Facts, Tensors, describe, rebuild
+from ebse.models.storage import Facts, Tensors, describe, rebuild, whole
 from ebse.training.ascent import MStep, schedule_factor
-from ebse.training.checkpoints import RunFolder, settings_facts, settings_from
+from ebse.training.checkpoints import RunFolder, circumstances, settings_facts, settings_from
 from ebse.training.engine import Engine
 from ebse.training.monitors import DEFAULT_MONITORS, Monitor, Row
 from ebse.training.phases import EStep
@@ -21,13 +22,11 @@ from ebse.training.progress import Progress
 from ebse.training.rows import Data, Rows, rows_of
 from ebse.training.signals import Signals, deferred
 from ebse.training.stopping import EarlyStopping
+from ebse.training.watching import Watch
 
 Callback = Callable[[Row], None]
 
 _ORDER, _STEPS, _START = range(3)
-
-N_WATCHED, SHARE, CHEAP = 1000, 120, 2**22
-"""Rows that are watched: one in SHARE, or as many as have CHEAP connections in all, and no more than this."""
 
 
 @final
@@ -36,8 +35,9 @@ class Training:
 
     Ctrl-C takes effect after the mini-batch under way, so that no step is left half done: ``ensemble`` is as
     the last completed step made it, ``history`` has the rows of all completed epochs, and ``fit`` goes on
-    from there. The start is brought within the constraints of its laws (p in [1e-4, 1 − 1e-4]). On small
-    models one thread is fastest: ``torch.set_num_threads(1)``.
+    from there. A second Ctrl-C, an error within a step, or divergence goes back to the start of the epoch.
+    The start is brought within the constraints of its laws (p in [1e-4, 1 − 1e-4]). On small models one
+    thread is fastest: ``torch.set_num_threads(1)``.
 
     Parameters
     ----------
@@ -87,8 +87,9 @@ class Training:
     ) -> None:
         self._progress = Progress(noise.draw_key(generator))
         self.batch_size = count("batch_size", batch_size)
-        self.monitors = tuple(monitors)
+        self._watch = Watch(monitors)
         self._engine = Engine(ensemble, e_step, m_step, self.batch_size)
+        self._written: tuple[int, int] | None = None
         self._keep()
 
     @property
@@ -124,22 +125,29 @@ class Training:
         Parameters
         ----------
         v
-            A tensor, a NumPy array (also memory-mapped), a csr matrix, or an iterable of such chunks.
+            A tensor, a NumPy array (also memory-mapped), a csr matrix, or an iterable of such chunks. Chunks
+            come in their own order, each shuffled by itself, and the schedule moves from epoch to epoch.
         held_out
             Rows that are watched, never learned from; some of them, evenly spread, where they are many.
         callback
             Gets each epoch's row of the history.
         early_stopping
-            When to stop before n_epochs; needs ``held_out``.
+            When to stop before n_epochs; needs ``held_out``. The best ensemble is what the run ends with.
         folder, every_epochs, every_minutes
             Where to keep checkpoints, and how often. The finished model is ``model.safetensors`` there.
             A run that was stopped or killed goes on with :func:`resume`.
         """
         count("n_epochs", n_epochs, least=0)
-        if early_stopping is not None and held_out is None:
-            raise ValueError("held_out must be given for early stopping, got None; keep some rows back")
+        if early_stopping is not None:
+            if not isinstance(early_stopping, EarlyStopping):
+                raise TypeError(
+                    f"early_stopping must be an EarlyStopping, got {early_stopping!r}; pass EarlyStopping()"
+                )
+            early_stopping.require(self._engine.climb.acting)
+            if held_out is None:
+                raise ValueError("held_out must be given for early stopping, got None; keep some rows back")
         rows = self._rows(v)
-        watched = self._held_out(held_out, rows)
+        self._choose(rows, held_out)
         kept = (
             None
             if folder is None
@@ -152,32 +160,30 @@ class Training:
         self._progress.plan(n_epochs, early_stopping)
         if kept is not None:
             self._write(kept, rows)
-        return self._go(rows, watched, callback, kept)
+        return self._go(rows, callback, kept)
 
-    def _go(
-        self, rows: Rows, held_out: Tensor | None, callback: Callback | None, kept: RunFolder | None
-    ) -> "Training":
+    def _go(self, rows: Rows, callback: Callback | None, kept: RunFolder | None) -> "Training":
         """Train until the plan is carried out."""
         progress = self._progress
         numbers = (signal.SIGINT,) if kept is None else (signal.SIGINT, signal.SIGTERM)
         with deferred(*numbers) as signals, torch.no_grad():
             while not progress.over():
                 self._epoch(rows, signals, kept)
-                row = self._watch(rows, held_out)
+                row = self._row()
                 progress.history.append(row)
                 progress.batch = 0
-                if progress.stopping is not None:
-                    progress.compare(
-                        self._engine.climb.ensemble.frozen(), self._watched(rows, rows), held_out
-                    )
+                progress.compare(self._engine.climb, self._watch)
                 if kept is not None and kept.due(len(self.history)):
                     self._write(kept, rows)
                 if callback is not None:
                     callback(row)
                 self._obey(signals, rows, kept)
         if kept is not None:
-            self._write(kept, rows)
+            if self._written != (self.n_steps, len(self.history)):
+                self._write(kept, rows)
             kept.finish(self.ensemble, {"history": self.history, "n_steps": self.n_steps})
+        if progress.best is not None:
+            self._engine.adopt(progress.best.ensemble)
         return self
 
     def _epoch(self, rows: Rows, signals: Signals, kept: RunFolder | None) -> None:
@@ -230,13 +236,10 @@ class Training:
             "run's .ensemble and its rows in .history"
         )
 
-    def _watch(self, rows: Rows, held_out: Tensor | None) -> Row:
+    def _row(self) -> Row:
         row: Row = {"epoch": float(len(self.history) + 1), "step": float(self.n_steps)}
-        if self.monitors:
-            ensemble, v = self._engine.climb.ensemble.frozen(), self._watched(rows, rows)
-            with torch.no_grad():
-                for monitor in self.monitors:
-                    row.update(monitor(ensemble, v, held_out))
+        if self._watch.monitors:
+            row |= self._watch.row(self._engine.climb.ensemble.frozen())
         return row
 
     def _obey(self, signals: Signals, rows: Rows, kept: RunFolder | None) -> None:
@@ -251,6 +254,8 @@ class Training:
         raise KeyboardInterrupt(message) if signals.received == signal.SIGINT else SystemExit(message)
 
     def _write(self, kept: RunFolder, rows: Rows) -> None:
+        # A state that diverged must not take the place of one that is sound.
+        self._require_sound()
         parts = {
             "ensemble": describe(self._engine.climb.ensemble)[1],
             "climb": self._engine.climb.tensors(),
@@ -259,6 +264,7 @@ class Training:
         }
         tensors = {f"{part}/{name}": x for part, held in parts.items() for name, x in held.items()}
         kept.write(self.n_steps, tensors, self._facts(rows, kept))
+        self._written = (self.n_steps, len(self.history))
 
     def _facts(self, rows: Rows, kept: RunFolder) -> Facts:
         """Everything about the run that is not an array, and not the clock."""
@@ -269,6 +275,8 @@ class Training:
             "batch_size": self.batch_size,
             "progress": self._progress.facts(),
             "data": rows.describe(),
+            "held_out": self._watch.held_out_facts,
+            "monitors": self._watch.names,
             "every": [kept.every_epochs, kept.every_minutes],
         }
 
@@ -282,14 +290,11 @@ class Training:
         ensemble = self._engine.climb.acting
         return rows_of(name, v, ensemble.D, dtype=ensemble.dtype, batch_size=self.batch_size)
 
-    def _held_out(self, held_out: Data | None, v: Rows) -> Tensor | None:
-        return None if held_out is None else self._watched(self._rows(held_out, "held_out"), v)
-
-    def _watched(self, rows: Rows, v: Rows) -> Tensor:
-        """So few of the rows that looking at them costs little beside training on all of v."""
+    def _choose(self, rows: Rows, held_out: Data | None) -> None:
+        """Rows that are watched."""
         ensemble = self._engine.climb.acting
-        n = max((v.n_rows or 0) // SHARE, CHEAP // (ensemble.D * ensemble.K), 1)
-        return rows.spread(min(n, N_WATCHED))
+        kept_back = None if held_out is None else self._rows(held_out, "held_out")
+        self._watch.begin(rows, kept_back, ensemble.D * ensemble.K)
 
 
 def resume(
@@ -307,27 +312,36 @@ def resume(
     """
     kept = RunFolder(folder)
     facts, tensors = kept.read()
-    run = Training(
-        rebuild(facts["ensemble"], _below("ensemble", tensors)),
-        generator=torch.Generator(),
-        e_step=settings_from(facts["e_step"]),
-        m_step=settings_from(facts["m_step"]),
-        batch_size=facts["batch_size"],
-        monitors=monitors,
-    )
-    run._restore(facts, tensors)
-    rows = run._rows(v)
-    if rows.describe() != facts["data"]:
-        raise ValueError(
-            f"v must be the data that the run began with ({facts['data']}), got {rows.describe()}; "
-            "pass the same"
+    with whole(kept.checkpoints[-1]):
+        run = Training(
+            rebuild(facts["ensemble"], _below("ensemble", tensors)),
+            generator=torch.Generator(),
+            e_step=settings_from(facts["e_step"]),
+            m_step=settings_from(facts["m_step"]),
+            batch_size=facts["batch_size"],
+            monitors=monitors,
         )
-    if run._progress.stopping is not None and held_out is None:
-        raise ValueError("held_out must be given to a run that stops early, got None; pass the same rows")
+        run._restore(facts, tensors)
+    rows = run._rows(v)
+    run._choose(rows, held_out)
+    same = {
+        "v": (facts["data"], rows.describe()),
+        "held_out": (facts["held_out"], run._watch.held_out_facts),
+        "monitors": (facts["monitors"], run._watch.names),
+    }
+    for name, (before, now) in same.items():
+        if before != now:
+            raise ValueError(f"{name} must be what the run began with ({before}), got {now}; pass the same")
     if run._progress.over() and kept.model.exists():
         return run
+    if facts["circumstances"] != circumstances():
+        warnings.warn(
+            f"the run began with {facts['circumstances']} and goes on with {circumstances()}: "
+            "it may differ in its last bits from one that was never stopped",
+            stacklevel=2,
+        )
     kept.every_epochs, kept.every_minutes = facts["every"]
-    return run._go(rows, run._held_out(held_out, rows), callback, kept)
+    return run._go(rows, callback, kept)
 
 
 def _below(prefix: str, tensors: Tensors) -> Tensors:

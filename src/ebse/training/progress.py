@@ -3,14 +3,14 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple, final
 
-from torch import Tensor
-
 from ebse import noise
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.models.storage import Facts, Tensors, describe, rebuild
+from ebse.training.ascent import Climb
 from ebse.training.checkpoints import settings_facts, settings_from
 from ebse.training.monitors import Row
 from ebse.training.stopping import EarlyStopping
+from ebse.training.watching import Watch
 
 
 class Best(NamedTuple):
@@ -57,11 +57,12 @@ class Progress:
             return n_epochs >= min(self.last_epoch, self.best.epoch + self.stopping.patience)
         return n_epochs >= self.last_epoch
 
-    def compare(self, ensemble: RestrictedBoltzmannEnsemble, v: Tensor, held_out: Tensor | None) -> None:
+    def compare(self, climb: Climb, watch: Watch) -> None:
         """Remember the best ensemble where a run may stop early."""
-        if self.stopping is None or held_out is None:
+        if self.stopping is None or watch.v is None or watch.held_out is None:
             return
-        gain = self.stopping.gain(ensemble, v, held_out)
+        ensemble = climb.ensemble.frozen()
+        gain = self.stopping.gain(ensemble, watch.v, watch.held_out)
         if self.best is None or gain > self.best.gain + self.stopping.min_gain:
             self.best = Best(len(self.history), gain, ensemble)
 

@@ -19,6 +19,9 @@ Data = Tensor | np.ndarray[Any, Any] | Iterable[Any] | Callable[[], Iterable[Any
 """What ``fit`` takes: rows (N, D) as a tensor, a NumPy array (also memory-mapped), a SciPy csr matrix; or
 chunks (n, D) of these as something that can be iterated anew every epoch, or a function that returns that."""
 
+Description = dict[str, int | None]
+"""What tells one set of rows from another."""
+
 Batch = tuple[Tensor, Tensor]
 """The rows (n, D) of a mini-batch, and their numbers in the training set."""
 
@@ -33,6 +36,7 @@ class Rows(ABC):
     def batches(self, key: int, into: Tensor | None = None) -> Iterator[Batch]:
         """Mini-batches of one epoch, in the random order of ``key``, ``into`` a buffer where possible."""
 
+    _described: Description | None = None
     n_rows: int | None
     """Rows in all, where that is known beforehand."""
 
@@ -44,9 +48,12 @@ class Rows(ABC):
         """All rows where they are in memory, otherwise some."""
         return self.spread(N_KNOWN)
 
-    def describe(self) -> dict[str, int | None]:
-        """What a resumed run checks its data against: a checksum of some rows, and how many there are."""
-        return {"n_rows": self.n_rows, "checksum": zlib.crc32(self.spread(100).cpu().numpy().tobytes())}
+    def describe(self) -> Description:
+        """What a resumed run checks its data against: how many rows, and a checksum of those it knows."""
+        if self._described is None:
+            some = self.known().cpu().numpy()
+            self._described = {"n_rows": self.n_rows, "checksum": zlib.crc32(some.tobytes())}
+        return self._described
 
 
 @final
@@ -123,10 +130,9 @@ class _Chunks(Rows):
 
 def rows_of(name: str, v: Any, n_units: int, *, dtype: torch.dtype, batch_size: int) -> Rows:
     """The training set ``v`` as rows."""
-    shaped = hasattr(v, "shape") and hasattr(v, "dtype")
-    if shaped:
+    if hasattr(v, "shape"):
         return _array(name, v, n_units, dtype, batch_size)
-    if callable(v) or isinstance(v, Iterable):
+    if callable(v) or (isinstance(v, Iterable) and not isinstance(v, str | bytes | dict)):
         return _Chunks(v, lambda chunk: _array(f"a chunk of {name}", chunk, n_units, dtype, batch_size))
     raise TypeError(
         f"{name} must be a tensor, an array, a csr matrix or an iterable of such chunks, "
@@ -141,6 +147,15 @@ def permutation(n: int, key: int) -> Tensor:
 
 
 def _array(name: str, v: Any, n_units: int, dtype: torch.dtype, batch_size: int) -> _Array:
+    if not hasattr(v, "shape"):
+        raise TypeError(
+            f"{name} must be a tensor, an array or a csr matrix, got {type(v).__name__}; wrap lists of "
+            "numbers with torch.as_tensor, and unpack a DataLoader's batches: lambda: (x for x, *_ in loader)"
+        )
+    if isinstance(v, Tensor) and v.layout != torch.strided:
+        raise TypeError(
+            f"{name} must be a dense tensor or a SciPy csr matrix, got {v.layout}; use to_dense()"
+        )
     if len(v.shape) != 2 or v.shape[0] == 0 or v.shape[1] != n_units:
         raise ValueError(
             f"{name} must have shape (N, {n_units}) with N >= 1, got {tuple(v.shape)}; "
@@ -148,7 +163,7 @@ def _array(name: str, v: Any, n_units: int, dtype: torch.dtype, batch_size: int)
         )
     if isinstance(v, Tensor):
         # All rows are checked once, and then no batch needs to be.
-        v = units(name, v, n_units, dtype=dtype)
+        v = units(name, v.detach(), n_units, dtype=dtype)
         return _Array(v, lambda rows: v[rows.to(v.device)], batch_size)
     if hasattr(v, "tocsr"):
         v = v.tocsr()
@@ -165,6 +180,9 @@ def _array(name: str, v: Any, n_units: int, dtype: torch.dtype, batch_size: int)
 
 def _checked(name: str, batch: np.ndarray[Any, Any], n_units: int, dtype: torch.dtype) -> Tensor:
     """A batch as a tensor; what cannot be checked as a whole is checked here."""
-    if not (np.issubdtype(batch.dtype, np.number) or batch.dtype == np.bool_):
-        raise TypeError(f"{name} must hold numbers, got {batch.dtype}; convert it with astype(float)")
-    return units(name, torch.from_numpy(np.ascontiguousarray(batch)), n_units, dtype=dtype)
+    kind = batch.dtype.kind
+    if kind not in "biuf":
+        raise TypeError(f"{name} must hold real numbers, got {batch.dtype}; convert it with astype(float)")
+    # Torch knows neither other byte orders nor all unsigned types.
+    batch = batch.astype(np.float64 if kind == "f" and batch.dtype.itemsize > 4 else np.float32)
+    return units(name, torch.from_numpy(batch), n_units, dtype=dtype)

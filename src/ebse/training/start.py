@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ebse.arguments import count
+from ebse.arguments import count, units
 from ebse.laws import Law, Point
 from ebse.laws.law import small_normal
 from ebse.models import RestrictedBoltzmannEnsemble
@@ -34,8 +34,10 @@ def initial_ensemble(
     if not isinstance(v, Tensor) or v.ndim != 2 or len(v) == 0:
         got = tuple(v.shape) if isinstance(v, Tensor) else type(v).__name__
         raise ValueError(f"v must be a tensor (N, D) with N >= 1, got {got}; pass one row per example")
+    if not (isinstance(law, type) and issubclass(law, Law)):
+        raise TypeError(f"law must be a law of ebse.laws, got {law!r}; pass the class, law=Bernoulli for one")
     dtype = v.dtype if v.is_floating_point() else torch.get_default_dtype()
-    mu = v.to(dtype).mean(0)
+    mu = units("v", v, v.shape[1], dtype=dtype).mean(0)
     W = law.start((v.shape[1], n_hidden), generator=generator, **noise)
     W = W.with_alpha({name: value.to(dtype) for name, value in W.alpha.items()})
     effective = small_normal((v.shape[1], n_hidden), generator=generator).to(dtype)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Literal, final
 
 from torch import Tensor
@@ -37,8 +38,16 @@ class EarlyStopping:
     def __post_init__(self) -> None:
         option("on", self.on, ("pseudo_log_likelihood", "free_energy_gap"))
         count("patience", self.patience)
-        if not 0 <= self.min_gain < math.inf:
-            raise ValueError(f"min_gain must lie in [0, inf), got {self.min_gain}; pass a number >= 0")
+        if not (isinstance(self.min_gain, Real) and 0 <= float(self.min_gain) < math.inf):
+            raise ValueError(f"min_gain must lie in [0, inf), got {self.min_gain!r}; pass a number >= 0")
+
+    def require(self, ensemble: RestrictedBoltzmannEnsemble) -> None:
+        """Refuse what has no pseudo-likelihood."""
+        if self.on == "pseudo_log_likelihood" and ensemble.visible != "binary":
+            raise ValueError(
+                "on must be 'free_energy_gap' for real visible units, got 'pseudo_log_likelihood'; "
+                "pass EarlyStopping(on='free_energy_gap')"
+            )
 
     def gain(self, ensemble: RestrictedBoltzmannEnsemble, v: Tensor, held_out: Tensor) -> float:
         """The watched number, turned so that more is better."""
