@@ -162,28 +162,22 @@ class EffectiveClimb:
         the two last rows of the stack hold the last two terms; Δb = ε ⟨v⟩ − ΔW λ and Δc = ε ⟨h⟩ − μᵀ ΔW.
         """
         settings, rate = self.settings, self.settings.learning_rate * factor
-        v, h, v_T, h_T = stack.v, stack.h, stack.v_T, stack.h_T
+        shrink = 1 - rate * settings.weight_decay
         torch.mm(stack.of_v, stack.v_rows, out=stack.sums_v)
         torch.mm(stack.of_h, stack.h_rows, out=stack.sums_h)
         (mean_v, db), (mean_h, dc) = stack.parts_v, stack.parts_h
-        torch.neg(self.mu, out=stack.minus_mu)
-        torch.neg(db, out=stack.minus_dv)
-        stack.dh.copy_(dc)
-        stack.lam.copy_(self.lam)
-        shrink = 1 - rate * settings.weight_decay
+        v_T, h = (stack.v_T, stack.h) if settings.centred else (stack.v_rows_T, stack.h_rows)
+        if settings.centred:
+            stack.put_offsets(self.mu, self.lam, db, dc)
         if settings.momentum:
             dW, velocity_b, velocity_c = self._velocity
             dW.mul_(settings.momentum).addmm_(v_T, h)
             db = velocity_b.mul_(settings.momentum).add_(db)
             dc = velocity_c.mul_(settings.momentum).add_(dc)
-            dW_lam, mu_dW = torch.mv(dW, self.lam), torch.mv(dW.T, self.mu)
-        else:
-            dW_lam, mu_dW = torch.mv(v_T, torch.mv(h, self.lam)), torch.mv(h_T, torch.mv(v, self.mu))
-        self.b.add_(db, alpha=rate).sub_(dW_lam, alpha=rate)
-        self.c.add_(dc, alpha=rate).sub_(mu_dW, alpha=rate)
-        if settings.weight_decay:
-            self.b.addmv_(self.W, self.lam, alpha=1 - shrink)
-            self.c.addmv_(self.W.T, self.mu, alpha=1 - shrink)
+        self.b.add_(db, alpha=rate)
+        self.c.add_(dc, alpha=rate)
+        if settings.centred:
+            self._give_back(stack, rate, shrink)
         if settings.momentum:
             self.W.mul_(shrink).add_(dW, alpha=rate)
         else:
@@ -194,6 +188,19 @@ class EffectiveClimb:
         self._n_unsettled += 1
         if self._n_unsettled == settings.settle_every:
             self._settle()
+
+    def _give_back(self, stack: "Stack", rate: float, shrink: float) -> None:
+        """Δb = −ΔW λ and Δc = −μᵀ ΔW, for the ΔW that is about to come."""
+        if self.settings.momentum:
+            dW = self._velocity[0]
+            self.b.addmv_(dW, self.lam, alpha=-rate)
+            self.c.addmv_(dW.T, self.mu, alpha=-rate)
+        else:
+            self.b.addmv_(stack.v_T, torch.mv(stack.h, self.lam), alpha=-rate)
+            self.c.addmv_(stack.h_T, torch.mv(stack.v, self.mu), alpha=-rate)
+        if self.settings.weight_decay:
+            self.b.addmv_(self.W, self.lam, alpha=1 - shrink)
+            self.c.addmv_(self.W.T, self.mu, alpha=1 - shrink)
 
     def _settle(self) -> None:
         """Let every law follow, and the biases give back what W could not keep."""
@@ -215,12 +222,20 @@ class Stack:
 
     def __init__(self, v: Tensor, h: Tensor, n: int) -> None:
         m = len(v) - 2 - n
-        self.n, self.m, self.v, self.h, self.v_T, self.h_T = n, m, v, h, v.T, h.T
-        self.v_rows, self.minus_mu, self.minus_dv = v[:-2], v[-2], v[-1]
-        self.h_rows, self.dh, self.lam = h[:-2], h[-2], h[-1]
+        self.v, self.h, self.v_T, self.h_T = v, h, v.T, h.T
+        self.v_rows, self._minus_mu, self._minus_dv = v[:-2], v[-2], v[-1]
+        self.h_rows, self._dh, self._lam = h[:-2], h[-2], h[-1]
+        self.v_rows_T = self.v_rows.T
         # Products with these are the mean of the data and the contrast of the phases.
         self.of_v, self.of_h = (v.new_zeros(2, n + m) for _ in range(2))
         self.of_v[:, :n], self.of_v[1, n:] = 1 / n, -1 / m
         self.of_h[:, :n], self.of_h[1, n:] = 1.0, 1.0
         self.sums_v, self.sums_h = v.new_empty(2, v.shape[1]), h.new_empty(2, h.shape[1])
         self.parts_v, self.parts_h = self.sums_v.unbind(), self.sums_h.unbind()
+
+    def put_offsets(self, mu: Tensor, lam: Tensor, dv: Tensor, dh: Tensor) -> None:
+        """The last two rows: −μ beside ⟨h⟩, and −⟨v⟩ beside λ."""
+        torch.neg(mu, out=self._minus_mu)
+        torch.neg(dv, out=self._minus_dv)
+        self._dh.copy_(dh)
+        self._lam.copy_(lam)
