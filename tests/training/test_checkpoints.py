@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from scipy import sparse
 from torch import Tensor
 
 from ebse.laws import Bernoulli, Gaussian, Law, Point
@@ -292,6 +293,25 @@ def test_other_data_are_refused(broken: Path) -> None:
         resume(broken, DATA[:50])
     with pytest.raises(ValueError, match="v must be what the run began with"):
         resume(broken, 1 - DATA)
+
+
+@pytest.mark.parametrize("row", [0, 1, 30, 59])
+def test_one_changed_row_is_noticed(broken: Path, row: int) -> None:
+    other = DATA.clone()
+    other[row] = 1 - other[row]
+    for v in (other, other.numpy(), sparse.csr_matrix(other.numpy())):
+        with pytest.raises(
+            ValueError, match=r"v must be what the run began with \(60 rows\), got 60 rows, others"
+        ):
+            resume(broken, v)
+
+
+def test_the_same_data_in_another_form_will_do(broken: Path, tmp_path: Path) -> None:
+    resume(broken, sparse.csr_matrix(DATA.numpy()))
+    begin("fused", tmp_path / "whole", DATA.numpy())
+    assert (broken / "model.safetensors").read_bytes() == (
+        tmp_path / "whole" / "model.safetensors"
+    ).read_bytes()
 
 
 def test_folders_without_a_run_are_refused(tmp_path: Path) -> None:

@@ -133,5 +133,5 @@ def test_persistent_hidden_states_need_rows_in_memory(generator: torch.Generator
     first = initial_ensemble(DATA, 3, generator=generator)
     run = Training(first, e_step=Algorithm1(persistent=True), generator=generator)
     many = np.zeros((2500, D))
-    with pytest.raises(ValueError, match="v must be a tensor for persistent hidden states"):
+    with pytest.raises(TypeError, match="v must be a tensor for persistent hidden states"):
         run.fit(many, 1)

@@ -113,7 +113,9 @@ def read(path: Path, kind: str) -> tuple[Facts, Tensors]:
     except FileNotFoundError:
         raise FileNotFoundError(f"{path} does not exist; check the name of the file or folder") from None
     except IsADirectoryError:
-        raise IsADirectoryError(f"{path} must be a file, got a folder; name the file in it") from None
+        raise IsADirectoryError(
+            f"{path} must be a file, got a folder; name the file in it, model.safetensors"
+        ) from None
     try:
         tensors = parse(content)
         size = int.from_bytes(content[:8], "little")

@@ -9,7 +9,8 @@ from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.training.ascent import Climb, GradientAscent, MStep, Tensors
 from ebse.training.effective import EffectiveAscent, EffectiveClimb
 from ebse.training.fused import FusedDivergence
-from ebse.training.phases import ContrastiveDivergence, EStep, Memory
+from ebse.training.phases import Algorithm1, ContrastiveDivergence, EStep, Memory
+from ebse.training.rows import Rows
 
 
 @final
@@ -35,11 +36,20 @@ class Engine:
         self._fused: FusedDivergence | None = None
         self._generator = torch.Generator()
 
-    def begin(self, v: Tensor, key: int) -> None:
+    def begin(self, rows: Rows, key: int) -> None:
         """See the data before the first step: their mean, and where chains start."""
+        v = rows.known()
         if not self._begun:
             self._mu = v.mean(0)
             self.climb = self.m_step.begin(self.climb.ensemble, self._mu)
+        if isinstance(self.e_step, Algorithm1) and self.e_step.persistent:
+            every = rows.whole()
+            if every is None:
+                raise TypeError(
+                    "v must be a tensor for persistent hidden states, one for each row, got rows that are "
+                    "not in memory as one; use persistent=False"
+                )
+            v = every
         # Chains with θ integrated out do not ask for the laws, which may be long to make.
         collapsed = isinstance(self.e_step, ContrastiveDivergence)
         ensemble = self.climb.acting if collapsed else self.climb.ensemble

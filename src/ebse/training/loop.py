@@ -19,9 +19,9 @@ from ebse.training.engine import Engine
 from ebse.training.monitors import DEFAULT_MONITORS, Monitor, Row
 from ebse.training.phases import EStep
 from ebse.training.progress import Progress
-from ebse.training.rows import Data, Rows, rows_of
+from ebse.training.rows import Data, Rows, require_same_rows, rows_of
 from ebse.training.signals import Signals, deferred
-from ebse.training.stopping import EarlyStopping
+from ebse.training.stopping import EarlyStopping, require_stopping
 from ebse.training.watching import Watch
 
 Callback = Callable[[Row], None]
@@ -138,14 +138,7 @@ class Training:
             A run that was stopped or killed goes on with :func:`resume`.
         """
         count("n_epochs", n_epochs, least=0)
-        if early_stopping is not None:
-            if not isinstance(early_stopping, EarlyStopping):
-                raise TypeError(
-                    f"early_stopping must be an EarlyStopping, got {early_stopping!r}; pass EarlyStopping()"
-                )
-            early_stopping.require(self._engine.climb.acting)
-            if held_out is None:
-                raise ValueError("held_out must be given for early stopping, got None; keep some rows back")
+        require_stopping(early_stopping, self._engine.climb.acting, held_out)
         rows = self._rows(v)
         self._choose(rows, held_out)
         kept = (
@@ -156,7 +149,7 @@ class Training:
         if kept is not None:
             kept.require_new()
             self._facts(rows, kept)
-        self._engine.begin(rows.known(), self._progress.subkey(_START, len(self.history)))
+        self._engine.begin(rows, self._progress.subkey(_START, len(self.history)))
         self._progress.plan(n_epochs, early_stopping)
         if kept is not None:
             self._write(kept, rows)
@@ -249,7 +242,8 @@ class Training:
         how = "fit goes on from there"
         if kept is not None:
             self._write(kept, rows)
-            how = f"go on with ebse.training.resume({str(kept.path)!r}, v)"
+            held_out = "" if self._watch.held_out is None else ", held_out=…"
+            how = f"go on with ebse.training.resume({str(kept.path)!r}, v{held_out})"
         message = f"stopped after step {self.n_steps} (epoch {len(self.history) + 1}); {how}"
         raise KeyboardInterrupt(message) if signals.received == signal.SIGINT else SystemExit(message)
 
@@ -308,7 +302,9 @@ def resume(
     """The run in ``folder``, gone on with to its planned end.
 
     On the same machine, with the same data, number of threads and versions, it ends with bit for bit the
-    model of a run that was never stopped. A finished run is returned as it is.
+    model of a run that was never stopped. A finished run is returned as it is; ``fit`` trains it further.
+    ``held_out`` and ``monitors`` must be those that the run began with. Data in memory are compared as a
+    whole; of a memory-mapped array, or the first of several chunks, 1,000 rows.
     """
     kept = RunFolder(folder)
     facts, tensors = kept.read()
@@ -324,14 +320,13 @@ def resume(
         run._restore(facts, tensors)
     rows = run._rows(v)
     run._choose(rows, held_out)
-    same = {
-        "v": (facts["data"], rows.describe()),
-        "held_out": (facts["held_out"], run._watch.held_out_facts),
-        "monitors": (facts["monitors"], run._watch.names),
-    }
-    for name, (before, now) in same.items():
-        if before != now:
-            raise ValueError(f"{name} must be what the run began with ({before}), got {now}; pass the same")
+    require_same_rows("v", facts["data"], rows.describe())
+    require_same_rows("held_out", facts["held_out"], run._watch.held_out_facts)
+    if facts["monitors"] != run._watch.names:
+        began, now = ", ".join(facts["monitors"]), ", ".join(run._watch.names)
+        raise ValueError(
+            f"monitors must be what the run began with ({began}), got {now or 'none'}; pass the same"
+        )
     if run._progress.over() and kept.model.exists():
         return run
     if facts["circumstances"] != circumstances():

@@ -180,11 +180,6 @@ class Algorithm1:
             # Both loops must hold the same binary v, and h⁽⁰⁾ must belong to it.
             none = v.new_zeros(len(v), ensemble.K)
             v, _ = ensemble.binary_units(v, none, noise.draw_key(generator))
-        if self.persistent and int(rows.max()) >= len(memory["h"]):
-            raise ValueError(
-                "v must be a tensor for persistent hidden states, one for each row, got rows that are not in "
-                "memory; use persistent=False"
-            )
         h = memory["h"][rows] if self.persistent else self._first_h(ensemble, v, generator)
         start, n_sweeps = State(v, h), self.k + 1
         model = explicit_sweeps(

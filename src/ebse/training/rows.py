@@ -13,7 +13,7 @@ from ebse import noise
 from ebse.arguments import units
 
 N_KNOWN, MOST_KNOWN = 1000, 2**22
-"""Rows that a run looks at before it starts, where not all are in memory, and the numbers these may be."""
+"""Rows that a run looks at before it starts, and the numbers that these may be."""
 
 Data = Tensor | np.ndarray[Any, Any] | Iterable[Any] | Callable[[], Iterable[Any]]
 """What ``fit`` takes: rows (N, D) as a tensor, a NumPy array (also memory-mapped), a SciPy csr matrix; or
@@ -45,15 +45,36 @@ class Rows(ABC):
         """At most n rows, evenly spread."""
 
     def known(self) -> Tensor:
-        """All rows where they are in memory, otherwise some."""
+        """Rows that a run looks at before it starts: the same for the same data, in whatever form."""
         return self.spread(N_KNOWN)
 
+    def whole(self) -> Tensor | None:
+        """All rows, where they are a tensor."""
+        return None
+
     def describe(self) -> Description:
-        """What a resumed run checks its data against: how many rows, and a checksum of those it knows."""
+        """What a resumed run checks its data against: checksums of some rows, and of all in memory."""
         if self._described is None:
-            some = self.known().cpu().numpy()
-            self._described = {"n_rows": self.n_rows, "checksum": zlib.crc32(some.tobytes())}
+            some = zlib.crc32(self.known().cpu().numpy().tobytes())
+            self._described = {"n_rows": self.n_rows, "some": some, "all": self._checksum()}
         return self._described
+
+    def _checksum(self) -> int | None:
+        return None
+
+
+def require_same_rows(name: str, before: Description | None, now: Description | None) -> None:
+    """The same rows as when a run began, as far as their descriptions tell."""
+    if before is None and now is None:
+        return
+    if before is not None and now is not None:
+        both = None not in (before["all"], now["all"])
+        compared = ("n_rows", "some", "all") if both else ("n_rows", "some")
+        if all(before[part] == now[part] for part in compared):
+            return
+    was, got = ("none" if x is None else f"{x['n_rows'] or 'chunks of'} rows" for x in (before, now))
+    others = ", others" if was == got else ""
+    raise ValueError(f"{name} must be what the run began with ({was}), got {got}{others}; pass the same data")
 
 
 @final
@@ -81,9 +102,19 @@ class _Array(Rows):
             else:
                 yield self._pick(rows), rows
 
-    def known(self) -> Tensor:
-        """All rows of a tensor."""
-        return self._v if isinstance(self._v, Tensor) else super().known()
+    def whole(self) -> Tensor | None:
+        """All rows, where they are a tensor."""
+        return self._v if isinstance(self._v, Tensor) else None
+
+    def _checksum(self) -> int | None:
+        # A file may be larger than memory, and reading all of it takes long.
+        if isinstance(self._v, np.memmap):
+            return None
+        total, step = 0, max(MOST_KNOWN // self._v.shape[1], 1)
+        for start in range(0, self.n_rows, step):
+            rows = torch.arange(start, min(start + step, self.n_rows))
+            total = zlib.crc32(self._pick(rows).cpu().numpy().tobytes(), total)
+        return total
 
 
 @final

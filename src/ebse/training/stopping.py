@@ -23,7 +23,8 @@ class EarlyStopping:
         "pseudo_log_likelihood" of held-out rows, the higher the better; or "free_energy_gap" between
         held-out and training rows, the lower the better.
     patience
-        Epochs without a gain after which the run stops.
+        Epochs without a gain after which the run stops. Training often begins with a plateau, of ten epochs
+        and more where an epoch has few mini-batches: then give it more.
     min_gain
         What counts as a gain, in nats.
 
@@ -41,16 +42,23 @@ class EarlyStopping:
         if not (isinstance(self.min_gain, Real) and 0 <= float(self.min_gain) < math.inf):
             raise ValueError(f"min_gain must lie in [0, inf), got {self.min_gain!r}; pass a number >= 0")
 
-    def require(self, ensemble: RestrictedBoltzmannEnsemble) -> None:
-        """Refuse what has no pseudo-likelihood."""
-        if self.on == "pseudo_log_likelihood" and ensemble.visible != "binary":
-            raise ValueError(
-                "on must be 'free_energy_gap' for real visible units, got 'pseudo_log_likelihood'; "
-                "pass EarlyStopping(on='free_energy_gap')"
-            )
-
     def gain(self, ensemble: RestrictedBoltzmannEnsemble, v: Tensor, held_out: Tensor) -> float:
         """The watched number, turned so that more is better."""
         if self.on == "free_energy_gap":
             return -free_energy_gap(ensemble, v, held_out)["free_energy_gap"]
         return held_out_pseudo_likelihood(ensemble, v, held_out)["held_out_pseudo_log_likelihood"]
+
+
+def require_stopping(stopping: object, ensemble: RestrictedBoltzmannEnsemble, held_out: object) -> None:
+    """Early stopping that the ensemble can be watched for, and rows to watch."""
+    if stopping is None:
+        return
+    if not isinstance(stopping, EarlyStopping):
+        raise TypeError(f"early_stopping must be an EarlyStopping, got {stopping!r}; pass EarlyStopping()")
+    if held_out is None:
+        raise ValueError("held_out must be given for early stopping, got None; keep some rows back")
+    if stopping.on == "pseudo_log_likelihood" and ensemble.visible != "binary":
+        raise ValueError(
+            "on must be 'free_energy_gap' for real visible units, got 'pseudo_log_likelihood'; "
+            "pass EarlyStopping(on='free_energy_gap')"
+        )
