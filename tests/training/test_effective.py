@@ -21,6 +21,7 @@ from ebse.training import (
 from ebse.training.ascent import OFFSET_RATE
 from ebse.training.effective import EffectiveClimb
 from examples import LAWS, ensemble
+from laws.test_own_law import Signs
 from learning import DATA, D, K, log_likelihood
 
 
@@ -172,6 +173,26 @@ def test_noisy_biases_learn(generator: torch.Generator) -> None:
     small = ensemble("bernoulli", b="bernoulli", c="gaussian", D=D, K=K)
     learned = Training(small, batch_size=10, generator=generator).fit(DATA, 200).ensemble
     assert log_likelihood(learned) > -math.log(4) - 0.8
+
+
+def test_a_law_of_the_users_own_follows(generator: torch.Generator) -> None:
+    """One parameter, no noise, and a K(1) that is not linear in it: the law is settled all the same."""
+    first = RestrictedBoltzmannEnsemble(
+        W=Signs(torch.full((D, K), 0.5)), b=Point(torch.zeros(D)), c=Point(torch.zeros(K))
+    )
+    run = Training(first, m_step=EffectiveAscent(0.3, settle_every=1), batch_size=20, generator=generator)
+    run.fit(DATA, 20)
+    torch.testing.assert_close(
+        run.ensemble.W.effective(), run._engine.climb.acting.W.effective(), rtol=0, atol=1e-6
+    )
+
+
+def test_large_biases_are_no_divergence(generator: torch.Generator) -> None:
+    first = RestrictedBoltzmannEnsemble(
+        W=Point(torch.zeros(D, K)), b=Point(torch.zeros(D)), c=Point(torch.full((K,), -500.0))
+    )
+    run = Training(first, batch_size=20, generator=generator).fit(DATA, 2)
+    assert len(run.history) == 2
 
 
 def test_the_start_knows_the_mean(generator: torch.Generator) -> None:

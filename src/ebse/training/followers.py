@@ -14,12 +14,13 @@ from ebse.kernels.noise_laws import settle_absence as fused_absence
 from ebse.kernels.noise_laws import settle_sigma as fused_sigma
 from ebse.kernels.units import fast
 from ebse.kernels.words import F32
-from ebse.laws import Bernoulli, Gaussian, Law
+from ebse.laws import Bernoulli, Gaussian, Law, Point
 from ebse.laws.bernoulli import EPSILON, settle_absence
 from ebse.training.ascent import Tensors
 
-LARGEST = 80.0
-"""Effective parameters beyond this count as diverged: exp of a larger one is not in float32."""
+LARGEST, LARGEST_BERNOULLI = 1e15, 80.0
+"""Effective parameters beyond this count as diverged: inputs would soon overflow, and 1 − p <= exp K(1) is
+not in float32 much below −80."""
 
 
 class Follower(ABC):
@@ -32,7 +33,8 @@ class Follower(ABC):
     def sound(self) -> bool:
         """Whether there is a law that belongs to x, and it can be computed with."""
         low, high = self.x.aminmax()
-        return max(-float(low), float(high)) < LARGEST
+        limit = LARGEST_BERNOULLI if isinstance(self.law, Bernoulli) else LARGEST
+        return max(-float(low), float(high)) < limit
 
     @abstractmethod
     def settle(self) -> Tensor | None:
@@ -57,7 +59,7 @@ class AnyLaw(Follower):
 
     def settle(self) -> Tensor | None:
         """Settle, and take the law's own K(1) for x."""
-        if not self.law.noise_names and len(self.law.names) == 1:
+        if isinstance(self.law, Point):
             return None
         settled = self.law.settled(self.x, share=self.share)
         for name, value in settled.alpha.items():
