@@ -1,5 +1,7 @@
 """Block Gibbs with θ integrated out: exact for any law, at the cost of a plain RBM."""
 
+from typing import final
+
 import torch
 from torch import Tensor
 
@@ -38,6 +40,7 @@ def collapsed_sweeps(
     return EffectiveChain(ensemble).sweeps(state, n_sweeps, key, units=units)
 
 
+@final
 class EffectiveChain:
     """P(v | h) and P(h | v) with θ integrated out, the effective parameters computed once.
 

@@ -4,8 +4,10 @@ For row i: draw W_i· given (v_i, h), take the new v_i from Σ_j W_ij h_j + b_i,
 of the hidden units. The model that made v is then the model that is read, and no N × D × K array exists.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import final
 
 import torch
 from torch import Tensor
@@ -104,19 +106,20 @@ def _plain_pass(ensemble: Ensemble, units: Units, chunk_size: int, state: State,
     return pass_over_rows(ensemble, state, key, units=units, chunk_size=chunk_size)
 
 
-class Reader:
+class Reader(ABC):
     """P(h | v, θ) with θ ~ P(θ | v_s, h): a model drawn at one place and read on the input v.
 
     What depends on v alone (``parts``) is computed apart, so that many draws can share it.
     """
 
-    def __init__(self, ensemble: Ensemble, *, chunk_size: int = CHUNK_SIZE) -> None:
-        self.ensemble, self.chunk_size = ensemble, chunk_size
+    def __init__(self, ensemble: Ensemble) -> None:
+        self.ensemble = ensemble
 
     def parts(self, v: Tensor) -> tuple[Tensor, ...]:
         """What a read takes from v (N, D): arrays with one row for each of its rows."""
         return (v,)
 
+    @abstractmethod
     def read(
         self, parts: tuple[Tensor, ...], state_v: Tensor | None, h: Tensor, key: int, *, first: int = 0
     ) -> Tensor:
@@ -124,10 +127,6 @@ class Reader:
 
         The chains are numbers ``first``, ``first`` + 1, … of the key's noise.
         """
-        (v,) = parts
-        state = State(v if state_v is None else state_v, h)
-        size = self.chunk_size
-        return pass_over_rows(self.ensemble, state, key, read=v, chunk_size=size, first=first).h
 
     def hidden_bias(self, h: Tensor, key: int, first: int) -> Tensor:
         """c ~ P(c | h), as (N, K)."""
@@ -135,6 +134,25 @@ class Reader:
         return c.expand(len(h), -1).clone()
 
 
+@final
+class AnyReader(Reader):
+    """Any law and any units, a chunk of connections at a time."""
+
+    def __init__(self, ensemble: Ensemble, chunk_size: int) -> None:
+        super().__init__(ensemble)
+        self.chunk_size = chunk_size
+
+    def read(
+        self, parts: tuple[Tensor, ...], state_v: Tensor | None, h: Tensor, key: int, *, first: int = 0
+    ) -> Tensor:
+        """P(h | v, θ) by a pass over the rows of W."""
+        (v,) = parts
+        state = State(v if state_v is None else state_v, h)
+        size = self.chunk_size
+        return pass_over_rows(self.ensemble, state, key, read=v, chunk_size=size, first=first).h
+
+
+@final
 class BernoulliReader(Reader):
     """Binary v, v_s and h: words compared with thresholds, in the rows of W where v_i = 1."""
 
@@ -153,6 +171,7 @@ class BernoulliReader(Reader):
         return _sigmoid(a)
 
 
+@final
 class GaussianReader(Reader):
     """The input of hidden unit j as one normal number, exact for all values of v, v_s and h.
 
@@ -185,7 +204,7 @@ def reader(ensemble: Ensemble, *, units: Units = "sampled", chunk_size: int = CH
             return GaussianReader(ensemble, W)
         if isinstance(W, Bernoulli) and units == "sampled" and fast(_first(W)):
             return BernoulliReader(ensemble, W)
-    return Reader(ensemble, chunk_size=chunk_size)
+    return AnyReader(ensemble, chunk_size)
 
 
 def hidden_noise(mean: Tensor, key: int) -> Tensor:
