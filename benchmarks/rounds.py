@@ -17,6 +17,9 @@ N_SWEEPS = 20
 ENOUGH = 3
 """Rounds with free cores that make rounds with busy ones dispensable."""
 
+REST = 0.05
+"""Seconds before each turn: threads of some libraries go on spinning for a while after their work is done."""
+
 FREE = 1.3
 """How much faster than on one thread matrix products are on more, at least, where the cores are free."""
 
@@ -144,6 +147,7 @@ class Pace:
             allowed = tried if threads is not None else [n for n in self.useful_threads() if n in tried]
             free.append(threads is not None or allowed == EVERY)
             for contestant in contestants[:: -1 if number % 2 else 1]:
+                time.sleep(REST)
                 contestant.race(allowed, self.seconds)
         self.n_done += len(free)
         self.n_busy += free.count(False)

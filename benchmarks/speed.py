@@ -167,6 +167,9 @@ def growth(report: Report, pace: Pace, v: Tensor) -> None:
         for name, shape in shapes.items()
     }
     draws = {n: (ours.draws(few, K, n), peers.read_products(few, K, n), n * len(few)) for n in (10, 20)}
+    for name, (*pair, _) in pairs.items():
+        for contestant in pair:
+            contestant.name += f", {name} doubled" if name else ""
     everyone = [contestant for *pair, _ in [*pairs.values(), *draws.values()] for contestant in pair]
     report.race(pace, "growth", *everyone, threads=[1])
     base = pairs.pop("")

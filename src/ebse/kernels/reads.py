@@ -1,5 +1,6 @@
 """Models that were drawn at one place and are read at another, and binary draws from probabilities."""
 
+import numpy as np
 import torch
 from numba import prange
 from torch import Tensor
@@ -19,10 +20,22 @@ def draw_binary(mean: Tensor, key: int) -> Tensor:
     return drawn
 
 
-def bernoulli_read(W: Presence, v: Tensor, state_v: Tensor, h: Tensor, key: int, *, a: Tensor) -> None:
-    """a (N, K) gains Σ_i v_i W_ij, W_ij given the tilt v_s,i h_j of binary chains v_s (N, D), h (N, K)."""
+def bernoulli_read(
+    W: Presence, v: Tensor, state_v: Tensor | None, h: Tensor, key: int, *, source: Tensor, a: Tensor
+) -> None:
+    """a (N, K) gains Σ_i v_i W_ij, W_ij given the tilt v_s,i h_j of binary chains v_s (N, D), h (N, K).
+
+    Chain n reads its model on row ``source``[n] of v, where it also is if there is no v_s.
+    """
+    read_at = source.numpy()
+    state_at = read_at if state_v is None else np.arange(len(h))
+    states = array(v if state_v is None else state_v)
     _bernoulli_read(
-        len(v) * W.theta_bar.numel(), array(v), array(state_v), array(h), *W.arrays(), U64(key), a.numpy()
+        len(h) * W.theta_bar.numel(),
+        *(array(v), read_at, states, state_at, array(h)),
+        *W.arrays(),
+        U64(key),
+        a.numpy(),
     )
 
 
@@ -47,19 +60,19 @@ def _draw_binary(mean, key, drawn):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _bernoulli_read(v, state_v, h, theta_bar, prior, tilted, key, a):  # type: ignore[no-untyped-def]
-    N, D = v.shape
-    K = h.shape[1]
+def _bernoulli_read(v, read_at, state_v, state_at, h, theta_bar, prior, tilted, key, a):  # type: ignore[no-untyped-def]
+    N, K = h.shape
+    D = v.shape[1]
     for block in prange((N + CHAINS - 1) // CHAINS):
         for i in range(D):
             theta_i, prior_i, tilted_i = theta_bar[i], prior[i], tilted[i]
             for n in range(block * CHAINS, min(block * CHAINS + CHAINS, N)):
-                v_i = v[n, i]
+                v_i = v[read_at[n], i]
                 if v_i == F32(0.0):
                     continue
                 low, high = row_seed(key, U64(n * D + i))
                 h_n, a_n = h[n], a[n]
-                if state_v[n, i] > F32(0.0):
+                if state_v[state_at[n], i] > F32(0.0):
                     for j in range(K):
                         absent, present, theta = prior_i[j], tilted_i[j], theta_i[j]
                         bound = present if h_n[j] > F32(0.0) else absent

@@ -38,7 +38,7 @@ def mean_and_draw_units(
     """Both of the above."""
     if fast(a):
         arrays = (a.numpy(), bias.numpy(), U64(key), F32(weight), mean.numpy(), drawn.numpy())
-        _mean_and_draw(a.numel(), *arrays)
+        mean_and_draw(a.numel(), *arrays)
     else:
         mean_units(a, bias, mean=mean)
         drawn.copy_(noise.bernoulli(mean, key))
@@ -60,25 +60,34 @@ def _mean(a, bias, weight, mean):  # type: ignore[no-untyped-def]
             mean_row[j] = weight * sigmoid(a_row[j] + bias[j])
 
 
+@part
+def draw_row(a, bias, key, row, drawn):  # type: ignore[no-untyped-def]
+    """One row of :func:`draw_units`."""
+    low, high = row_seed(key, U64(row))
+    for j in range(len(a)):
+        # u < 1 / (1 + e) without the division.
+        u, e = uniform(low, high, U32(j)), exp(-(a[j] + bias[j]))
+        drawn[j] = F32(1.0) if u + u * e < F32(1.0) else F32(0.0)
+
+
+@part
+def mean_and_draw_row(a, bias, key, row, weight, mean, drawn):  # type: ignore[no-untyped-def]
+    """One row of :func:`mean_and_draw_units`."""
+    low, high = row_seed(key, U64(row))
+    for j in range(len(a)):
+        p = sigmoid(a[j] + bias[j])
+        mean[j] = weight * p
+        drawn[j] = F32(1.0) if uniform(low, high, U32(j)) < p else F32(0.0)
+
+
 @kernel
 def _draw(a, bias, key, drawn):  # type: ignore[no-untyped-def]
-    N, n = a.shape
-    for row in prange(N):
-        low, high = row_seed(key, U64(row))
-        a_row, drawn_row = a[row], drawn[row]
-        for j in range(n):
-            # u < 1 / (1 + e) without the division.
-            u, e = uniform(low, high, U32(j)), exp(-(a_row[j] + bias[j]))
-            drawn_row[j] = F32(1.0) if u + u * e < F32(1.0) else F32(0.0)
+    for row in prange(len(a)):
+        draw_row(a[row], bias, key, row, drawn[row])
 
 
 @kernel
-def _mean_and_draw(a, bias, key, weight, mean, drawn):  # type: ignore[no-untyped-def]
-    N, n = a.shape
-    for row in prange(N):
-        low, high = row_seed(key, U64(row))
-        a_row, mean_row, drawn_row = a[row], mean[row], drawn[row]
-        for j in range(n):
-            p = sigmoid(a_row[j] + bias[j])
-            mean_row[j] = weight * p
-            drawn_row[j] = F32(1.0) if uniform(low, high, U32(j)) < p else F32(0.0)
+def mean_and_draw(a, bias, key, weight, mean, drawn):  # type: ignore[no-untyped-def]
+    """:func:`mean_and_draw_units` of arrays."""
+    for row in prange(len(a)):
+        mean_and_draw_row(a[row], bias, key, row, weight, mean[row], drawn[row])

@@ -53,8 +53,11 @@ def kernel(function: Kernel) -> Kernel:
             return
         # One of Numba's threading layers ends the process when two Python threads enter it at once.
         with _ONE_AT_A_TIME:
-            before = numba.get_num_threads()
-            numba.set_num_threads(min(n_threads, numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
+            before, wanted = numba.get_num_threads(), min(n_threads, numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+            if before == wanted:
+                shared(*arguments)
+                return
+            numba.set_num_threads(wanted)
             shared(*arguments)
             numba.set_num_threads(before)
 

@@ -112,20 +112,22 @@ def walked_draws(
             stop = part.start + size if fixed else part.stop
             row = (torch.arange(part.start, stop, device=v.device) // n_draws).clamp_(max=size - 1)
             first = rows.start * n_draws + part.start
-            h_mean, seen = mean[row], tuple(x[row] for x in parts)
+            h_mean, seen, source = mean[row], parts, row
             if some_grey:
                 drawn = draw_binary(x[row], from_row(v_key, first))
                 h_mean = torch.where(grey[row], chain.mean_h(drawn), h_mean)
                 seen = tuple(
-                    torch.where(grey[row], *pair) for pair in zip(models.parts(drawn), seen, strict=True)
+                    torch.where(grey[row], own, shared[row])
+                    for own, shared in zip(models.parts(drawn), parts, strict=True)
                 )
-            state = State(seen[0], draw_binary(h_mean, from_row(h_key, first)))
-            state = chain.sweeps(state, n_sweeps, walk_key, first=first)
+                source = torch.arange(len(row), device=v.device)
+            at, h = None, draw_binary(h_mean, from_row(h_key, first))
+            if n_sweeps:
+                at, h = chain.sweeps(State(seen[0][source], h), n_sweeps, walk_key, first=first)
             if read == "input":
-                at = state.v if n_sweeps else None
-                found = models.read(seen, at, state.h, theta_key, first=first)
+                found = models.read(seen, at, h, theta_key, first=first, source=source)
             else:
-                found = chain.mean_h(state.v)
+                found = chain.mean_h(seen[0][source] if at is None else at)
             n = part.stop - part.start
             means[first : first + n] = found[:n]
     return means.reshape(len(v), n_draws, ensemble.K)

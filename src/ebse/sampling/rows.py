@@ -121,11 +121,19 @@ class Reader(ABC):
 
     @abstractmethod
     def read(
-        self, parts: tuple[Tensor, ...], state_v: Tensor | None, h: Tensor, key: int, *, first: int = 0
+        self,
+        parts: tuple[Tensor, ...],
+        state_v: Tensor | None,
+        h: Tensor,
+        key: int,
+        *,
+        first: int = 0,
+        source: Tensor | None = None,
     ) -> Tensor:
         """P(h | v, θ) (N, K); without ``state_v`` the chain is at v itself.
 
-        The chains are numbers ``first``, ``first`` + 1, … of the key's noise.
+        The chains are numbers ``first``, ``first`` + 1, … of the key's noise. Chain n reads row ``source``[n]
+        of the parts, or row n.
         """
 
     def hidden_bias(self, h: Tensor, key: int, first: int) -> Tensor:
@@ -143,10 +151,17 @@ class AnyReader(Reader):
         self.chunk_size = chunk_size
 
     def read(
-        self, parts: tuple[Tensor, ...], state_v: Tensor | None, h: Tensor, key: int, *, first: int = 0
+        self,
+        parts: tuple[Tensor, ...],
+        state_v: Tensor | None,
+        h: Tensor,
+        key: int,
+        *,
+        first: int = 0,
+        source: Tensor | None = None,
     ) -> Tensor:
         """P(h | v, θ) by a pass over the rows of W."""
-        (v,) = parts
+        (v,) = _picked(parts, source)
         state = State(v if state_v is None else state_v, h)
         size = self.chunk_size
         return pass_over_rows(self.ensemble, state, key, read=v, chunk_size=size, first=first).h
@@ -161,13 +176,21 @@ class BernoulliReader(Reader):
         self.W = Presence.of(W.theta_bar, W.logit_p)
 
     def read(
-        self, parts: tuple[Tensor, ...], state_v: Tensor | None, h: Tensor, key: int, *, first: int = 0
+        self,
+        parts: tuple[Tensor, ...],
+        state_v: Tensor | None,
+        h: Tensor,
+        key: int,
+        *,
+        first: int = 0,
+        source: Tensor | None = None,
     ) -> Tensor:
         """P(h | v, θ), W drawn connection by connection."""
         (v,) = parts
         W_key = from_row(noise.subkey(key, _W), first * self.ensemble.D)
         a = self.hidden_bias(h, key, first)
-        bernoulli_read(self.W, v, v if state_v is None else state_v, h, W_key, a=a)
+        rows = torch.arange(len(h)) if source is None else source
+        bernoulli_read(self.W, v, state_v, h, W_key, source=rows, a=a)
         return _sigmoid(a)
 
 
@@ -187,10 +210,17 @@ class GaussianReader(Reader):
         return v, v @ self.theta_bar, (v * v) @ self.variance
 
     def read(
-        self, parts: tuple[Tensor, ...], state_v: Tensor | None, h: Tensor, key: int, *, first: int = 0
+        self,
+        parts: tuple[Tensor, ...],
+        state_v: Tensor | None,
+        h: Tensor,
+        key: int,
+        *,
+        first: int = 0,
+        source: Tensor | None = None,
     ) -> Tensor:
         """P(h | v, θ) from N · K normal numbers; no weight is drawn."""
-        v, mean, variance = parts
+        v, mean, variance = _picked(parts, source)
         tilt = variance if state_v is None else (v * state_v) @ self.variance
         a = self.hidden_bias(h, key, first).add_(mean).addcmul_(h, tilt)
         return normal_read(a, variance, from_row(noise.subkey(key, _W), first))
@@ -221,6 +251,10 @@ def blocks(size: int, step: int) -> Iterator[slice]:
     """Slices of ``step`` elements, the last one shorter, that make up ``size``."""
     step = max(step, 1)
     return (slice(start, min(start + step, size)) for start in range(0, size, step))
+
+
+def _picked(parts: tuple[Tensor, ...], source: Tensor | None) -> tuple[Tensor, ...]:
+    return parts if source is None else tuple(x[source] for x in parts)
 
 
 def _first(law: Law) -> Tensor:

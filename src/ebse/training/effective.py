@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ebse.arguments import count
+from ebse.kernels.products import Products
 from ebse.laws import Point
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.training.alpha import grown
@@ -98,6 +99,7 @@ class EffectiveClimb:
         self.lam = torch.full_like(self.c, 0.5 if settings.centred else 0.0)
         self._velocity = [torch.zeros_like(x) for x in (self.W, self.b, self.c) if settings.momentum]
         self._n_unsettled = 0
+        self._kept: Tensors = {}
         self.keep()
 
     @property
@@ -126,8 +128,12 @@ class EffectiveClimb:
         self._n_unsettled = int(tensors["unsettled"])
 
     def keep(self) -> None:
-        """Copy all arrays for :meth:`take_back`."""
-        self._kept = {name: x.clone() for name, x in self.tensors().items()}
+        """Copy all arrays for :meth:`take_back`, to where they were copied the last time."""
+        for name, x in self.tensors().items():
+            if name in self._kept:
+                self._kept[name].copy_(x)
+            else:
+                self._kept[name] = x.clone()
 
     def take_back(self) -> None:
         """All arrays as they were kept."""
@@ -166,12 +172,11 @@ class EffectiveClimb:
         torch.mm(stack.of_v, stack.v_rows, out=stack.sums_v)
         torch.mm(stack.of_h, stack.h_rows, out=stack.sums_h)
         (mean_v, db), (mean_h, dc) = stack.parts_v, stack.parts_h
-        v_T, h = (stack.v_T, stack.h) if settings.centred else (stack.v_rows_T, stack.h_rows)
         if settings.centred:
             stack.put_offsets(self.mu, self.lam, db, dc)
         if settings.momentum:
             dW, velocity_b, velocity_c = self._velocity
-            dW.mul_(settings.momentum).addmm_(v_T, h)
+            stack.add_outer(dW, settings.centred, keep=settings.momentum, weight=1.0)
             db = velocity_b.mul_(settings.momentum).add_(db)
             dc = velocity_c.mul_(settings.momentum).add_(dc)
         self.b.add_(db, alpha=rate)
@@ -181,7 +186,7 @@ class EffectiveClimb:
         if settings.momentum:
             self.W.mul_(shrink).add_(dW, alpha=rate)
         else:
-            self.W.addmm_(v_T, h, beta=shrink, alpha=rate)
+            stack.add_outer(self.W, settings.centred, keep=shrink, weight=rate)
         if settings.centred:
             self.mu.lerp_(mean_v, OFFSET_RATE)
             self.lam.lerp_(mean_h, OFFSET_RATE)
@@ -220,8 +225,9 @@ class Stack:
     terms of centring. Views are made once, because making one takes as long as summing a thousand numbers.
     """
 
-    def __init__(self, v: Tensor, h: Tensor, n: int) -> None:
+    def __init__(self, v: Tensor, h: Tensor, n: int, products: Products | None = None) -> None:
         m = len(v) - 2 - n
+        self._products = products
         self.v, self.h, self.v_T, self.h_T = v, h, v.T, h.T
         self.v_rows, self._minus_mu, self._minus_dv = v[:-2], v[-2], v[-1]
         self.h_rows, self._dh, self._lam = h[:-2], h[-2], h[-1]
@@ -233,9 +239,19 @@ class Stack:
         self.sums_v, self.sums_h = v.new_empty(2, v.shape[1]), h.new_empty(2, h.shape[1])
         self.parts_v, self.parts_h = self.sums_v.unbind(), self.sums_h.unbind()
 
+    def add_outer(self, into: Tensor, centred: bool, *, keep: float, weight: float) -> None:
+        """into (D, K) = keep · into + weight · vᵀ h, with the terms of centring or without."""
+        v_T, h = (self.v_T, self.h) if centred else (self.v_rows_T, self.h_rows)
+        if self._products is None:
+            into.addmm_(v_T, h, beta=keep, alpha=weight)
+        else:
+            self._products.add_outer(h, into=into, keep=keep, weight=weight)
+
     def put_offsets(self, mu: Tensor, lam: Tensor, dv: Tensor, dh: Tensor) -> None:
         """The last two rows: −μ beside ⟨h⟩, and −⟨v⟩ beside λ."""
         torch.neg(mu, out=self._minus_mu)
         torch.neg(dv, out=self._minus_dv)
         self._dh.copy_(dh)
         self._lam.copy_(lam)
+        if self._products is not None:
+            self._products.take(len(self.v_rows), len(self.v))

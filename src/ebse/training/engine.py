@@ -5,6 +5,7 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
+from ebse.kernels.units import fast
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.training.ascent import Climb, GradientAscent, MStep, Tensors
 from ebse.training.effective import EffectiveAscent, EffectiveClimb
@@ -112,7 +113,7 @@ class Engine:
         e_step, climb = self.e_step, self.climb
         if not isinstance(e_step, ContrastiveDivergence) or e_step.units != "sampled":
             return
-        if isinstance(climb, EffectiveClimb):
+        if isinstance(climb, EffectiveClimb) and fast(climb.W):
             self._fused = FusedDivergence(e_step, climb, self.batch_size)
 
 

@@ -15,7 +15,7 @@ from ebse.kernels.noise_laws import settle_sigma as fused_sigma
 from ebse.kernels.units import fast
 from ebse.kernels.words import F32
 from ebse.laws import Bernoulli, Gaussian, Law, Point
-from ebse.laws.bernoulli import EPSILON, settle_absence
+from ebse.laws.bernoulli import EPSILON
 from ebse.training.ascent import Tensors
 
 LARGEST, LARGEST_BERNOULLI = 1e15, 80.0
@@ -104,14 +104,18 @@ class FusedBernoulli(_Fused):
 
     def settle(self) -> Tensor | None:
         """Δp = κ δ C / (A² + κ C²)."""
-        arrays = (self.reference.numpy(), self.x.numpy(), self.amount.numpy())
-        fused_absence(self.x.numel(), *arrays, F32(self.share), F32(EPSILON))
+        self._follow(self.reference, self.amount)
         return None
 
     def current(self) -> Law:
         """The Bernoulli law with p settled to x."""
-        absent = settle_absence(self.reference, self.x, self.amount, self.share)
+        absent = self.amount.clone()
+        self._follow(self.reference.clone(), absent)
         return Bernoulli.with_effective(self.x.clone(), absent)
+
+    def _follow(self, reference: Tensor, absent: Tensor) -> None:
+        arrays = (reference.numpy(), self.x.numpy(), absent.numpy())
+        fused_absence(self.x.numel(), *arrays, F32(self.share), F32(EPSILON))
 
 
 @final

@@ -6,11 +6,10 @@ given the same key both make the same numbers.
 
 from typing import NamedTuple, final
 
-import torch
 from torch import Tensor
 
 from ebse import noise
-from ebse.kernels.units import draw_units, mean_and_draw_units, mean_units
+from ebse.kernels.products import Array, Products
 from ebse.sampling.state import START
 from ebse.training.effective import EffectiveClimb, Stack
 from ebse.training.phases import ContrastiveDivergence, Memory
@@ -29,8 +28,9 @@ class FusedDivergence:
         D, K = climb.W.shape
         new = climb.W.new_empty
         self._v, self._h = new(2 * n_rows + 2, D), new(2 * n_rows + 2, K)
-        self._down, self._up, self._drawn = new(n_rows, D), new(n_rows, K), new(n_rows, K)
-        self._W_T = climb.W.T
+        self._down, self._drawn = new(n_rows, D), new(n_rows, K)
+        self._b, self._c = climb.b.numpy(), climb.c.numpy()
+        self._products = Products(self._v, climb.W)
         self._views: dict[int, _Views] = {}
 
     @property
@@ -40,47 +40,39 @@ class FusedDivergence:
 
     def step(self, v: Tensor, memory: Memory, factor: float, key: int) -> None:
         """E-step and M-step on the batch v (n, D); persistent chains in ``memory`` go on in place."""
-        W, b, c = self.climb.W, self.climb.b, self.climb.c
-        k, persistent = self.settings.k, self.settings.persistent
+        products, persistent = self._products, self.settings.persistent
         n = v.shape[0]
         m = memory["v"].shape[0] if persistent else n
         x = self._views.get(n) or self._viewed(n, m)
+        # Where chains persist, the draw at the data leads nowhere.
+        h = memory["h"] if persistent else x.drawn
+        h_array = h.numpy()
         if v.data_ptr() != x.v.data_ptr():
             x.v.copy_(v)
-        torch.mm(x.v, W, out=x.up)
-        if persistent:
-            h = memory["h"]
-            mean_units(x.up, c, mean=x.h, weight=1 / n)
-        else:
-            h = x.drawn
-            mean_and_draw_units(x.up, c, noise.subkey(key, START), mean=x.h, drawn=h, weight=1 / n)
-        for sweep in range(k):
-            torch.mm(h, self._W_T, out=x.down)
-            draw_units(x.down, b, noise.subkey(key, 2 * sweep), drawn=x.v_model)
-            torch.mm(x.v_model, W, out=x.up_model)
+        products.take(0, n)
+        products.hidden(0, self._c, noise.subkey(key, START), 1 / n, mean=x.h_data, drawn=x.drawn_array)
+        for sweep in range(self.settings.k):
+            products.down(h, out=x.down)
+            products.draw(n, x.down_array, self._b, noise.subkey(key, 2 * sweep))
             h_key = noise.subkey(key, 2 * sweep + 1)
-            if sweep < k - 1:
-                draw_units(x.up_model, c, h_key, drawn=h)
-            elif persistent:
-                mean_and_draw_units(x.up_model, c, h_key, mean=x.h_model, drawn=h, weight=-1 / m)
-            else:
-                mean_units(x.up_model, c, mean=x.h_model, weight=-1 / m)
+            products.hidden(n, self._c, h_key, -1 / m, mean=x.h_model, drawn=h_array)
         if persistent:
             memory["v"].copy_(x.v_model)
         self.climb.move(x.stack, factor)
 
     def _viewed(self, n: int, m: int) -> "_Views":
-        stack = Stack(self._v[: n + m + 2], self._h[: n + m + 2], n)
+        stack = Stack(self._v[: n + m + 2], self._h[: n + m + 2], n, self._products)
+        drawn, down = self._drawn[:n], self._down[:m]
         views = _Views(
             stack,
-            stack.v_rows[:n],
-            stack.h_rows[:n],
-            stack.v_rows[n:],
-            stack.h_rows[n:],
-            self._up[:n],
-            self._drawn[:n],
-            self._down[:m],
-            self._up[:m],
+            v=stack.v_rows[:n],
+            v_model=stack.v_rows[n:],
+            h_data=stack.h_rows[:n].numpy(),
+            h_model=stack.h_rows[n:].numpy(),
+            drawn=drawn,
+            drawn_array=drawn.numpy(),
+            down=down,
+            down_array=down.numpy(),
         )
         self._views[n] = views
         return views
@@ -91,10 +83,10 @@ class _Views(NamedTuple):
 
     stack: Stack
     v: Tensor
-    h: Tensor
     v_model: Tensor
-    h_model: Tensor
-    up: Tensor
+    h_data: Array
+    h_model: Array
     drawn: Tensor
+    drawn_array: Array
     down: Tensor
-    up_model: Tensor
+    down_array: Array

@@ -48,18 +48,15 @@ def pseudo_log_likelihood(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, *, e
 def _thinned(v: Tensor, W: Tensor, b: Tensor, a: Tensor, every: int) -> Tensor:
     """The sum over units i ≡ n (mod every) of row n, scaled up."""
     D = len(b)
-    total = torch.zeros_like(v[:, 0])
-    for offset in range(min(every, len(v))):
-        x, inputs = v[offset::every], a[offset::every].unsqueeze(1)
-        i = torch.arange(offset % D, D, every)
-        x_i, W_i = x[:, i], W[i]
-        steps = log1p_exp(inputs + (1 - x_i).unsqueeze(-1) * W_i) - log1p_exp(
-            inputs - x_i.unsqueeze(-1) * W_i
-        )
-        odds = b[i] + steps.sum(-1)
-        terms = x_i * logsigmoid(odds) + (1 - x_i) * logsigmoid(-odds)
-        total[offset::every] = terms.sum(-1) * (D / len(i))
-    return total
+    first = torch.arange(len(v), device=v.device).unsqueeze(1) % min(every, D)
+    i = first + torch.arange(0, D, every, device=v.device)  # (N, terms)
+    within = i < D
+    i = i.clamp_(max=D - 1)
+    x, W_i, inputs = v.gather(1, i), W[i], a.unsqueeze(1)
+    steps = log1p_exp(inputs + (1 - x).unsqueeze(-1) * W_i) - log1p_exp(inputs - x.unsqueeze(-1) * W_i)
+    odds = b[i] + steps.sum(-1)
+    terms = x * logsigmoid(odds) + (1 - x) * logsigmoid(-odds)
+    return (terms * within).sum(1) * (D / within.sum(1))
 
 
 def _mean_pseudo_likelihood(ensemble: RestrictedBoltzmannEnsemble, v: Tensor) -> float:

@@ -10,7 +10,7 @@ from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.training.monitors import Monitor, Row
 from ebse.training.rows import Description, Rows
 
-N_WATCHED, SHARE, CHEAP = 1000, 120, 2**22
+N_WATCHED, SHARE, CHEAP = 1000, 200, 2**22
 """Rows that are watched: one in SHARE, or as many as have CHEAP connections in all, and no more than this."""
 
 

@@ -1,0 +1,97 @@
+"""Products with units most of which are 0, against dense ones."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+import pytest
+import torch
+from torch import Tensor
+
+from ebse import noise
+from ebse.kernels import products
+from ebse.kernels.products import Products
+from ebse.kernels.units import draw_units, mean_and_draw_units
+
+SHAPES = [(1, 1, 1), (2, 3, 5), (7, 64, 9), (12, 131, 33), (70, 40, 17)]
+DENSITIES = [0.0, 0.1, 0.25, 0.9]
+"""Lists of every length, and dense products."""
+
+
+def example(N: int, D: int, K: int, density: float, *, grey: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+    g = torch.Generator().manual_seed(N)
+    v, W, h = (torch.rand(shape, generator=g).float() for shape in ((N, D), (D, K), (N, K)))
+    return (v < density).float() * (v if grey else 1), W - 0.5, h - 0.5
+
+
+@pytest.fixture(params=[1, 2], ids=["one thread", "two threads"])
+def on_threads(
+    request: pytest.FixtureRequest, two_threads: Callable[[], AbstractContextManager[None]]
+) -> Callable[[], AbstractContextManager[None]]:
+    return two_threads if request.param == 2 else nullcontext
+
+
+@pytest.mark.parametrize(("N", "D", "K"), SHAPES)
+@pytest.mark.parametrize("density", DENSITIES)
+@pytest.mark.parametrize("grey", [False, True])
+def test_products_agree_with_dense_ones(
+    N: int, D: int, K: int, density: float, grey: bool, on_threads: Callable[[], AbstractContextManager[None]]
+) -> None:
+    v, W, h = example(N, D, K, density, grey=grey)
+    bias = torch.linspace(-1, 1, K).float()
+    mean, drawn, plain_mean, plain_drawn = (torch.full((N, K), torch.nan).float() for _ in range(4))
+    down, into = torch.full((N, D), torch.nan).float(), W.clone()
+    with on_threads():
+        made = Products(v, W)
+        made.take(0, N)
+        made.hidden(0, bias.numpy(), 5, -0.5, mean=mean.numpy(), drawn=drawn.numpy())
+        made.down(h, out=down)
+        made.add_outer(h, into=into, keep=0.75, weight=-2.0)
+    mean_and_draw_units(v @ W, bias, 5, mean=plain_mean, drawn=plain_drawn, weight=-0.5)
+    torch.testing.assert_close(mean, plain_mean, rtol=1e-5, atol=1e-6)
+    near = (noise.uniform(5, (N, K)) + 2 * plain_mean.double()).abs() < 1e-5
+    assert ((drawn == plain_drawn) | near).all()
+    torch.testing.assert_close(down, h @ W.T, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(into, 0.75 * W - 2 * v.T @ h, rtol=1e-5, atol=1e-4)
+
+
+def test_a_stale_list_would_be_found_out() -> None:
+    """The twin: units that change after they were listed give other products."""
+    v, W, h = example(7, 64, 9, 0.1)
+    into = W.clone()
+    made = Products(v, W)
+    made.take(0, 7)
+    v.copy_(v.roll(1, 1))
+    made.add_outer(h, into=into, keep=1.0, weight=1.0)
+    assert (into - W - v.T @ h).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("density", [0.1, 0.9])
+def test_rows_that_are_drawn_are_listed(density: float) -> None:
+    v, W, h = example(10, 64, 9, density)
+    bias = torch.full((64,), torch.logit(torch.tensor(density)).item()).float()
+    a = torch.sin(torch.arange(6 * 64).float()).reshape(6, 64)
+    expected = v.clone()
+    draw_units(a, bias, 3, drawn=expected[4:])
+    made = Products(v, W)
+    made.take(0, 4)
+    made.draw(4, a.numpy(), bias.numpy(), 3)
+    assert torch.equal(v, expected)
+    into = W.clone()
+    made.add_outer(h, into=into, keep=1.0, weight=1.0)
+    torch.testing.assert_close(into, W + expected.T @ h, rtol=1e-5, atol=1e-5)
+
+
+def test_the_number_of_parts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More parts than rows of W, and than threads."""
+    monkeypatch.setattr(products, "_n_parts", lambda: 8)
+    v, W, h = example(5, 3, 4, 0.25)
+    bias, mean, drawn = torch.zeros(4).float(), *(torch.empty(5, 4).float() for _ in range(2))
+    into, down = W.clone(), torch.empty(5, 3).float()
+    made = Products(v, W)
+    made.take(0, 5)
+    made.hidden(0, bias.numpy(), 1, 1.0, mean=mean.numpy(), drawn=drawn.numpy())
+    made.down(h, out=down)
+    made.add_outer(h, into=into, keep=1.0, weight=1.0)
+    torch.testing.assert_close(mean, torch.sigmoid(v @ W))
+    torch.testing.assert_close(down, h @ W.T)
+    torch.testing.assert_close(into, W + v.T @ h)
