@@ -26,6 +26,8 @@ UNIT_MIX = ((16, 0x7FEB352D), (15, 0x846CA68B))
 UNIT_LAST_SHIFT = 16
 
 Window = tuple[slice, ...]
+Numbers = npt.NDArray[np.uint64]
+"""Numbers of chains, which say where the noise of each is."""
 
 
 def draw_key(generator: torch.Generator) -> int:
@@ -56,33 +58,39 @@ def subkey(key: int, n: int) -> int:
 
 
 def uniform(
-    key: int, shape: tuple[int, ...], *, window: Window = (), device: torch.device | None = None
+    key: int,
+    shape: tuple[int, ...],
+    *,
+    window: Window = (),
+    device: torch.device | None = None,
+    numbers: Numbers | None = None,
 ) -> Tensor:
     """u in (0, 1), float64, the part ``window`` of the array ``shape`` that belongs to ``key``.
+
+    The first axis counts chains: 0, 1, … or by the ``numbers`` given.
 
     >>> whole = uniform(7, (4, 3))
     >>> bool((uniform(7, (4, 3), window=(slice(1, 3),)) == whole[1:3]).all())
     True
     """
-    u = words(key, shape, window).astype(np.float64)
+    u = words(key, shape, window, numbers).astype(np.float64)
     # 31 bits and a half: every value is exact in float64 and neither 0 nor 1 can occur.
     u += 0.5
     u *= 2.0**-31
     return torch.from_numpy(u).to(device)
 
 
-def words(key: int, shape: tuple[int, ...], window: Window = ()) -> npt.NDArray[np.uint32]:
+def words(
+    key: int, shape: tuple[int, ...], window: Window = (), numbers: Numbers | None = None
+) -> npt.NDArray[np.uint32]:
     """31-bit words of the part ``window`` of the array ``shape`` that belongs to ``key``."""
     if not shape:
         return words(key, (1,))[0:1].reshape(())
     window = window + (slice(None),) * (len(shape) - len(window))
-    seed = _index(shape[:-1], window[:-1])
+    seed = _index(shape[:-1], window[:-1], numbers)
     seed *= np.uint64(GOLDEN)
     seed += np.uint64(key)
-    for shift, factor in MIX:
-        seed ^= seed >> np.uint64(shift)
-        seed *= np.uint64(factor)
-    seed ^= seed >> np.uint64(LAST_SHIFT)
+    mix(seed)
     low, high = (part.astype(np.uint32)[..., np.newaxis] for part in (seed, seed >> np.uint64(32)))
     (first, multiplier), (second, last_multiplier) = UNIT_MIX
     x = np.arange(*window[-1].indices(shape[-1]), dtype=np.uint32) * np.uint32(UNIT_STEP) + low
@@ -97,20 +105,30 @@ def words(key: int, shape: tuple[int, ...], window: Window = ()) -> npt.NDArray[
     return x
 
 
-def bernoulli(probability: Tensor, key: int) -> Tensor:
+def mix(z: Numbers) -> None:
+    """SplitMix64's output function, in place."""
+    for shift, factor in MIX:
+        z ^= z >> np.uint64(shift)
+        z *= np.uint64(factor)
+    z ^= z >> np.uint64(LAST_SHIFT)
+
+
+def bernoulli(probability: Tensor, key: int, numbers: Numbers | None = None) -> Tensor:
     """Binary draws with the given probabilities: 1 where u < probability."""
-    u = uniform(key, tuple(probability.shape), device=probability.device)
+    u = uniform(key, tuple(probability.shape), device=probability.device, numbers=numbers)
     drawn = u < probability
     return drawn.to(probability.dtype)
 
 
-def _index(shape: tuple[int, ...], window: Window) -> npt.NDArray[np.uint64]:
+def _index(shape: tuple[int, ...], window: Window, numbers: Numbers | None) -> Numbers:
     """Row-major numbers of the elements of an array that lie in the window."""
     parts = [part.indices(size) for part, size in zip(window, shape, strict=True)]
-    if all(part == (0, size, 1) for part, size in zip(parts, shape, strict=True)):
+    whole = all(part == (0, size, 1) for part, size in zip(parts, shape, strict=True))
+    if numbers is None and whole:
         return np.arange(math.prod(shape), dtype=np.uint64).reshape(shape)
     index = np.zeros((), dtype=np.uint64)
     for axis, part in enumerate(parts):
         stride = np.uint64(math.prod(shape[axis + 1 :]))
-        index = index[..., np.newaxis] + np.arange(*part, dtype=np.uint64) * stride
+        along = np.arange(*part, dtype=np.uint64) if axis or numbers is None else numbers[window[0]]
+        index = index[..., np.newaxis] + along * stride
     return index

@@ -1,5 +1,6 @@
 """Reads of drawn models: the kernels against the plain pass, and binary draws against noise.bernoulli."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -17,11 +18,11 @@ def test_a_read_is_the_plain_read(W: str, shape: tuple[int, int]) -> None:
     """Models drawn at one state and read on another, chains 7 to 46 of the key's noise."""
     small = ensemble(W, *shape)
     state, other = chains(40, *shape), chains(40, *shape, seed=1)
-    models = reader(small)
+    models, numbers = reader(small), np.arange(7, 47, dtype=np.uint64)
     for v_s in (other.v, None):
-        found = models.read(models.parts(state.v), v_s, state.h, 99, first=7)
+        found = models.read(models.parts(state.v), v_s, state.h, 99, numbers=numbers)
         at = State(state.v if v_s is None else v_s, state.h)
-        plain = pass_over_rows(small, at, 99, read=state.v, first=7).h
+        plain = pass_over_rows(small, at, 99, read=state.v, numbers=numbers).h
         # A word next to its threshold may fall on either side: less than one connection in a million.
         close = torch.isclose(found, plain, atol=2e-6, rtol=2e-5)
         assert close.double().mean() > 0.999

@@ -126,7 +126,7 @@ def _take(v, listed, n_listed):  # type: ignore[no-untyped-def]
 @kernel
 def _draw(a, bias, key, v, listed, n_listed):  # type: ignore[no-untyped-def]
     for n in prange(len(v)):
-        draw_row(a[n], bias, key, n, v[n])
+        draw_row(a[n], bias, key, U64(n), v[n])
         n_listed[n] = _list_row(v[n], listed[n])
 
 

@@ -1,5 +1,6 @@
 """Binary units from their inputs: sigmoid and draw in one pass, and the plain twins."""
 
+import numpy as np
 import torch
 from numba import prange
 from torch import Tensor
@@ -24,12 +25,19 @@ def mean_units(a: Tensor, bias: Tensor, *, mean: Tensor, weight: float = 1.0) ->
         torch.add(a, bias, out=mean).sigmoid_().mul_(weight)
 
 
-def draw_units(a: Tensor, bias: Tensor, key: int, *, drawn: Tensor) -> None:
-    """drawn = 1 where u < sigmoid(a + bias), u the noise of ``key``."""
+def draw_units(
+    a: Tensor, bias: Tensor, key: int, *, drawn: Tensor, numbers: noise.Numbers | None = None
+) -> None:
+    """drawn = 1 where u < sigmoid(a + bias), u the noise of ``key`` in the rows of these ``numbers``."""
     if fast(a):
-        _draw(a.numel(), a.numpy(), bias.numpy(), U64(key), drawn.numpy())
+        _draw(a.numel(), a.numpy(), bias.numpy(), U64(key), numbered(len(a), numbers), drawn.numpy())
     else:
-        drawn.copy_(noise.bernoulli(torch.sigmoid(a + bias), key))
+        drawn.copy_(noise.bernoulli(torch.sigmoid(a + bias), key, numbers))
+
+
+def numbered(n: int, numbers: noise.Numbers | None) -> noise.Numbers:
+    """The numbers of n rows, 0, 1, … where none are given."""
+    return np.arange(n, dtype=np.uint64) if numbers is None else numbers
 
 
 def mean_and_draw_units(
@@ -63,7 +71,7 @@ def _mean(a, bias, weight, mean):  # type: ignore[no-untyped-def]
 @part
 def draw_row(a, bias, key, row, drawn):  # type: ignore[no-untyped-def]
     """One row of :func:`draw_units`."""
-    low, high = row_seed(key, U64(row))
+    low, high = row_seed(key, row)
     for j in range(len(a)):
         # u < 1 / (1 + e) without the division.
         u, e = uniform(low, high, U32(j)), exp(-(a[j] + bias[j]))
@@ -81,9 +89,9 @@ def mean_and_draw_row(a, bias, key, row, weight, mean, drawn):  # type: ignore[n
 
 
 @kernel
-def _draw(a, bias, key, drawn):  # type: ignore[no-untyped-def]
+def _draw(a, bias, key, numbers, drawn):  # type: ignore[no-untyped-def]
     for row in prange(len(a)):
-        draw_row(a[row], bias, key, row, drawn[row])
+        draw_row(a[row], bias, key, numbers[row], drawn[row])
 
 
 @kernel

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -11,7 +12,7 @@ from ebse.kernels.reads import draw_binary
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.sampling import State
 from ebse.sampling.collapsed import EffectiveChain
-from ebse.sampling.rows import CHUNK_SIZE, blocks, from_row, reader
+from ebse.sampling.rows import CHUNK_SIZE, blocks, reader
 
 Read = Literal["input", "state"]
 """Where a walk is read: by a model drawn at its end on the input, or by the ensemble on the state reached."""
@@ -57,6 +58,7 @@ def walked_draws(
     read: Read = "input",
     generator: torch.Generator,
     chunk_size: int = CHUNK_SIZE,
+    numbers: noise.Numbers | None = None,
 ) -> Tensor:
     """P(h | v, θ), θ ~ P(θ | v_s, h_s) with (v_s, h_s) the end of a walk from v (N, D): (N, n_draws, K).
 
@@ -73,6 +75,9 @@ def walked_draws(
     chunk_size
         Connections that are held at once where no kernel draws them: laws of W other than Bernoulli in
         float32 and Gaussian, and real visible units.
+    numbers
+        A 64-bit number for each row, which says where its noise is; by default its place. Numbers that are
+        made of what is in a row give it the same draws in whatever company.
 
     Notes
     -----
@@ -112,20 +117,21 @@ def walked_draws(
             stop = part.start + size if fixed else part.stop
             row = (torch.arange(part.start, stop, device=v.device) // n_draws).clamp_(max=size - 1)
             first = rows.start * n_draws + part.start
+            chains = _chains(numbers, first, stop - part.start, n_draws)
             h_mean, seen, source = mean[row], parts, row
             if some_grey:
-                drawn = draw_binary(x[row], from_row(v_key, first))
+                drawn = draw_binary(x[row], v_key, chains)
                 h_mean = torch.where(grey[row], chain.mean_h(drawn), h_mean)
                 seen = tuple(
                     torch.where(grey[row], own, shared[row])
                     for own, shared in zip(models.parts(drawn), parts, strict=True)
                 )
                 source = torch.arange(len(row), device=v.device)
-            at, h = None, draw_binary(h_mean, from_row(h_key, first))
+            at, h = None, draw_binary(h_mean, h_key, chains)
             if n_sweeps:
-                at, h = chain.sweeps(State(seen[0][source], h), n_sweeps, walk_key, first=first)
+                at, h = chain.sweeps(State(seen[0][source], h), n_sweeps, walk_key, numbers=chains)
             if read == "input":
-                found = models.read(seen, at, h, theta_key, first=first, source=source)
+                found = models.read(seen, at, h, theta_key, numbers=chains, source=source)
             else:
                 found = chain.mean_h(seen[0][source] if at is None else at)
             n = part.stop - part.start
@@ -142,6 +148,19 @@ def map_back(ensemble: RestrictedBoltzmannEnsemble, h: Tensor) -> Tensor:
     """
     with torch.no_grad():
         return ensemble.mean_v_given_h(h, ensemble.average())
+
+
+def _chains(numbers: noise.Numbers | None, first: int, n: int, n_draws: int) -> noise.Numbers:
+    """Numbers of n chains from ``first`` on, ``n_draws`` of them for each row."""
+    place = np.arange(first, first + n, dtype=np.uint64)
+    if numbers is None:
+        return place
+    row, chains = place // np.uint64(n_draws), place % np.uint64(n_draws)
+    chains *= np.uint64(noise.GOLDEN)
+    # Chains that fill up a block may have any number.
+    chains += numbers[np.minimum(row, np.uint64(len(numbers) - 1))]
+    noise.mix(chains)
+    return chains
 
 
 def _padded(x: Tensor, size: int) -> Tensor:

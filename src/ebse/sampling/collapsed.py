@@ -10,7 +10,6 @@ from ebse.arguments import count, option
 from ebse.kernels.reads import draw_binary
 from ebse.kernels.units import draw_units, mean_units
 from ebse.models import RestrictedBoltzmannEnsemble
-from ebse.sampling.rows import from_row
 from ebse.sampling.state import START, State, Units, checked_state
 
 
@@ -61,9 +60,15 @@ class EffectiveChain:
         return mean
 
     def sweeps(
-        self, state: State, n_sweeps: int, key: int, *, units: Units = "sampled", first: int = 0
+        self,
+        state: State,
+        n_sweeps: int,
+        key: int,
+        *,
+        units: Units = "sampled",
+        numbers: noise.Numbers | None = None,
     ) -> State:
-        """n_sweeps from ``state``; its chains are numbers ``first``, ``first`` + 1, … of the key's noise."""
+        """n_sweeps from ``state``; its chains have the noise of these ``numbers``, or of 0, 1, … on."""
         if n_sweeps == 0:
             return state
         v, h = (x.new_empty(x.shape) for x in state)
@@ -72,20 +77,20 @@ class EffectiveChain:
         real = self.ensemble.visible == "real"
         before = state.h
         for sweep in range(n_sweeps):
-            v_key, h_key = (from_row(noise.subkey(key, 2 * sweep + layer), first) for layer in (0, 1))
+            v_key, h_key = (noise.subkey(key, 2 * sweep + layer) for layer in (0, 1))
             torch.mm(before, self.W.T, out=a_v)
             if units == "mean" or real:
                 mean_units(a_v, self.b, mean=v)
             else:
-                draw_units(a_v, self.b, v_key, drawn=v)
+                draw_units(a_v, self.b, v_key, drawn=v, numbers=numbers)
             if real:
                 mean = self.ensemble.mean_h_given_v(v)
-                h = draw_binary(mean, h_key) if units == "sampled" else mean
+                h = draw_binary(mean, h_key, numbers) if units == "sampled" else mean
             else:
                 torch.mm(v, self.W, out=a_h)
                 if units == "mean":
                     mean_units(a_h, self.c, mean=h)
                 else:
-                    draw_units(a_h, self.c, h_key, drawn=h)
+                    draw_units(a_h, self.c, h_key, drawn=h, numbers=numbers)
             before = h
         return State(v, h)

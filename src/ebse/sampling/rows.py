@@ -37,12 +37,12 @@ def pass_over_rows(
     read: Tensor | None = None,
     units: Units = "sampled",
     chunk_size: int = CHUNK_SIZE,
-    first: int = 0,
+    numbers: noise.Numbers | None = None,
 ) -> State:
     """θ ~ P(θ | v, h), then v′ ~ P(v | h, θ) and the mean P(h | v′, θ) of the same θ, for any law.
 
-    With ``read`` given, v′ is ``read`` and is not drawn: the model is read on that input. The chains are
-    numbers ``first``, ``first`` + 1, … of the key's noise. This is the plain twin of the kernels.
+    With ``read`` given, v′ is ``read`` and is not drawn: the model is read on that input. The chains have
+    the noise of these ``numbers``, by default 0, 1, … This is the plain twin of the kernels.
     """
     v, h = state
     N, D, K = len(v), ensemble.D, ensemble.K
@@ -50,9 +50,8 @@ def pass_over_rows(
     mean = v.new_empty(N, K)
 
     def u(purpose: int, *shape: int, window: noise.Window) -> Tensor:
-        rows_before = first * torch.Size(shape[1:-1]).numel()
-        step = from_row(noise.subkey(key, purpose), rows_before)
-        return noise.uniform(step, shape, window=window, device=v.device)
+        step = noise.subkey(key, purpose)
+        return noise.uniform(step, shape, window=window, device=v.device, numbers=numbers)
 
     def draw(law: Law, t: Tensor, purpose: int, *shape: int, window: noise.Window) -> Tensor:
         # Numbers that a law would not use are not made.
@@ -127,18 +126,18 @@ class Reader(ABC):
         h: Tensor,
         key: int,
         *,
-        first: int = 0,
+        numbers: noise.Numbers | None = None,
         source: Tensor | None = None,
     ) -> Tensor:
         """P(h | v, θ) (N, K); without ``state_v`` the chain is at v itself.
 
-        The chains are numbers ``first``, ``first`` + 1, … of the key's noise. Chain n reads row ``source``[n]
-        of the parts, or row n.
+        The chains have the noise of these ``numbers``, by default 0, 1, … Chain n reads row ``source``[n] of
+        the parts, or row n.
         """
 
-    def hidden_bias(self, h: Tensor, key: int, first: int) -> Tensor:
+    def hidden_bias(self, h: Tensor, key: int, numbers: noise.Numbers | None) -> Tensor:
         """c ~ P(c | h), as (N, K)."""
-        c = _biases(self.ensemble.c, h, from_row(noise.subkey(key, _C), first))
+        c = _biases(self.ensemble.c, h, noise.subkey(key, _C), numbers)
         return c.expand(len(h), -1).clone()
 
 
@@ -157,14 +156,14 @@ class AnyReader(Reader):
         h: Tensor,
         key: int,
         *,
-        first: int = 0,
+        numbers: noise.Numbers | None = None,
         source: Tensor | None = None,
     ) -> Tensor:
         """P(h | v, θ) by a pass over the rows of W."""
         (v,) = _picked(parts, source)
         state = State(v if state_v is None else state_v, h)
         size = self.chunk_size
-        return pass_over_rows(self.ensemble, state, key, read=v, chunk_size=size, first=first).h
+        return pass_over_rows(self.ensemble, state, key, read=v, chunk_size=size, numbers=numbers).h
 
 
 @final
@@ -182,15 +181,14 @@ class BernoulliReader(Reader):
         h: Tensor,
         key: int,
         *,
-        first: int = 0,
+        numbers: noise.Numbers | None = None,
         source: Tensor | None = None,
     ) -> Tensor:
         """P(h | v, θ), W drawn connection by connection."""
         (v,) = parts
-        W_key = from_row(noise.subkey(key, _W), first * self.ensemble.D)
-        a = self.hidden_bias(h, key, first)
+        a = self.hidden_bias(h, key, numbers)
         rows = torch.arange(len(h)) if source is None else source
-        bernoulli_read(self.W, v, state_v, h, W_key, source=rows, a=a)
+        bernoulli_read(self.W, v, state_v, h, noise.subkey(key, _W), source=rows, numbers=numbers, a=a)
         return _sigmoid(a)
 
 
@@ -216,14 +214,14 @@ class GaussianReader(Reader):
         h: Tensor,
         key: int,
         *,
-        first: int = 0,
+        numbers: noise.Numbers | None = None,
         source: Tensor | None = None,
     ) -> Tensor:
         """P(h | v, θ) from N · K normal numbers; no weight is drawn."""
         v, mean, variance = _picked(parts, source)
         tilt = variance if state_v is None else (v * state_v) @ self.variance
-        a = self.hidden_bias(h, key, first).add_(mean).addcmul_(h, tilt)
-        return normal_read(a, variance, from_row(noise.subkey(key, _W), first))
+        a = self.hidden_bias(h, key, numbers).add_(mean).addcmul_(h, tilt)
+        return normal_read(a, variance, noise.subkey(key, _W), numbers)
 
 
 def reader(ensemble: Ensemble, *, units: Units = "sampled", chunk_size: int = CHUNK_SIZE) -> Reader:
@@ -242,11 +240,6 @@ def hidden_noise(mean: Tensor, key: int) -> Tensor:
     return draw_binary(mean, noise.subkey(key, _H))
 
 
-def from_row(key: int, row: int) -> int:
-    """The key whose row 0 is row number ``row`` of ``key``: chains keep their noise in any block."""
-    return (key + row * noise.GOLDEN) % 2**64
-
-
 def blocks(size: int, step: int) -> Iterator[slice]:
     """Slices of ``step`` elements, the last one shorter, that make up ``size``."""
     step = max(step, 1)
@@ -261,11 +254,11 @@ def _first(law: Law) -> Tensor:
     return law.alpha[law.names[0]]
 
 
-def _biases(law: Law, t: Tensor, key: int) -> Tensor:
+def _biases(law: Law, t: Tensor, key: int, numbers: noise.Numbers | None = None) -> Tensor:
     """Biases given the tilts t (N, n): as many rows, or one that all chains share."""
     if not law.random:
         return law.mean().unsqueeze(0)
-    return law.draw(t, noise.uniform(key, tuple(t.shape), device=t.device))
+    return law.draw(t, noise.uniform(key, tuple(t.shape), device=t.device, numbers=numbers))
 
 
 def _sigmoid(a: Tensor) -> Tensor:
