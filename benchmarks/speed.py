@@ -42,7 +42,11 @@ def main() -> None:
         if arguments.quick
         else Pace(15, seconds=0.4, n_tries=4, patience=300)
     )
-    v, data = binary_rows(N_ROWS_QUICK if arguments.quick else N_ROWS, arguments.mnist)
+    n_rows = N_ROWS_QUICK if arguments.quick else N_ROWS
+    v, data = binary_rows(n_rows, arguments.mnist)
+    if arguments.density is not None:
+        v = (torch.rand(v.shape, generator=ours.generator()) < arguments.density).float()
+        data = f"random units, {arguments.density:.0%} of them on"
     report = Report()
     batch_100(report, pace, v)
     batch_10(report, pace, v[: 2 * N_FEW])
@@ -67,6 +71,7 @@ def parsed() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few short rounds, within 50 seconds")
+    parser.add_argument("--density", type=float, help="random units, so many of them on, instead of images")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures to this file")
     parser.add_argument(
         "--mnist",

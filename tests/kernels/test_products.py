@@ -12,7 +12,7 @@ from ebse.kernels import products
 from ebse.kernels.products import Products
 from ebse.kernels.units import draw_units, mean_and_draw_units
 
-SHAPES = [(1, 1, 1), (2, 3, 5), (7, 64, 9), (12, 131, 33), (70, 40, 17)]
+SHAPES = [(1, 1, 1), (2, 3, 5), (7, 64, 9), (12, 131, 33), (70, 40, 17), (5, 30, 120)]
 DENSITIES = [0.0, 0.1, 0.25, 0.9]
 """Lists of every length, and dense products."""
 
@@ -21,6 +21,12 @@ def example(N: int, D: int, K: int, density: float, *, grey: bool = False) -> tu
     g = torch.Generator().manual_seed(N)
     v, W, h = (torch.rand(shape, generator=g).float() for shape in ((N, D), (D, K), (N, K)))
     return (v < density).float() * (v if grey else 1), W - 0.5, h - 0.5
+
+
+@pytest.fixture(autouse=True)
+def listing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small shapes are listed, too."""
+    monkeypatch.setattr(products, "NARROW", 1)
 
 
 @pytest.fixture(params=[1, 2], ids=["one thread", "two threads"])
@@ -41,7 +47,7 @@ def test_products_agree_with_dense_ones(
     mean, drawn, plain_mean, plain_drawn = (torch.full((N, K), torch.nan).float() for _ in range(4))
     down, into = torch.full((N, D), torch.nan).float(), W.clone()
     with on_threads():
-        made = Products(v, W)
+        made = Products(v, W, len(v))
         made.take(0, N)
         made.hidden(0, bias.numpy(), 5, -0.5, mean=mean.numpy(), drawn=drawn.numpy())
         made.down(h, out=down)
@@ -54,15 +60,28 @@ def test_products_agree_with_dense_ones(
     torch.testing.assert_close(into, 0.75 * W - 2 * v.T @ h, rtol=1e-5, atol=1e-4)
 
 
-def test_a_stale_list_would_be_found_out() -> None:
-    """The twin: units that change after they were listed give other products."""
+def test_lists_are_what_is_added_up() -> None:
+    """Units that change after they were listed are not seen: so the lists are used, and not the dense product."""
     v, W, h = example(7, 64, 9, 0.1)
-    into = W.clone()
-    made = Products(v, W)
+    into, before = W.clone(), v.clone()
+    made = Products(v, W, len(v))
     made.take(0, 7)
-    v.copy_(v.roll(1, 1))
+    v[before == 0] = 1.0
     made.add_outer(h, into=into, keep=1.0, weight=1.0)
-    assert (into - W - v.T @ h).abs().max() > 0.1
+    torch.testing.assert_close(into, W + before.T @ h, rtol=1e-5, atol=1e-5)
+
+
+def test_few_hidden_units_are_not_worth_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "NARROW", 10)
+    v, W, h = example(7, 64, 9, 0.1)
+    into, mean, drawn = W.clone(), *(torch.empty(7, 9).float() for _ in range(2))
+    made = Products(v, W, len(v))
+    made.take(0, 4)
+    made.draw(4, torch.full((3, 64), -2.0).float().numpy(), torch.zeros(64).float().numpy(), 3)
+    made.hidden(0, torch.zeros(9).float().numpy(), 1, 1.0, mean=mean.numpy(), drawn=drawn.numpy())
+    made.add_outer(h, into=into, keep=1.0, weight=1.0)
+    torch.testing.assert_close(mean, torch.sigmoid(v @ W))
+    torch.testing.assert_close(into, W + v.T @ h, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("density", [0.1, 0.9])
@@ -72,7 +91,7 @@ def test_rows_that_are_drawn_are_listed(density: float) -> None:
     a = torch.sin(torch.arange(6 * 64).float()).reshape(6, 64)
     expected = v.clone()
     draw_units(a, bias, 3, drawn=expected[4:])
-    made = Products(v, W)
+    made = Products(v, W, len(v))
     made.take(0, 4)
     made.draw(4, a.numpy(), bias.numpy(), 3)
     assert torch.equal(v, expected)
@@ -82,12 +101,16 @@ def test_rows_that_are_drawn_are_listed(density: float) -> None:
 
 
 def test_the_number_of_parts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More parts than rows of W, and than threads."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 64)
+    assert products._n_parts() == products.MOST_PARTS
+
+
+def test_there_may_be_more_parts_than_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "_n_parts", lambda: 8)
     v, W, h = example(5, 3, 4, 0.25)
     bias, mean, drawn = torch.zeros(4).float(), *(torch.empty(5, 4).float() for _ in range(2))
     into, down = W.clone(), torch.empty(5, 3).float()
-    made = Products(v, W)
+    made = Products(v, W, len(v))
     made.take(0, 5)
     made.hidden(0, bias.numpy(), 1, 1.0, mean=mean.numpy(), drawn=drawn.numpy())
     made.down(h, out=down)

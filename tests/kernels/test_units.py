@@ -1,5 +1,8 @@
 """Fused draws of units against their plain twins, given the same key."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
@@ -87,3 +90,21 @@ def test_another_key_gives_other_units() -> None:
     units.draw_units(torch.zeros_like(a), bias, 5, drawn=one)
     units.draw_units(torch.zeros_like(a), bias, 6, drawn=two)
     assert not torch.equal(one, two)
+
+
+SCRIPT = """
+import numba, torch
+from ebse.kernels import units
+torch.set_num_threads(2)
+a, bias = torch.zeros(400, 200), torch.zeros(200)
+units.draw_units(a, bias, 1, drawn=torch.empty_like(a))
+print(torch.get_num_threads())
+"""
+
+
+def test_kernels_leave_the_number_of_threads_alone() -> None:
+    """Numba's threads are torch's: its first parallel loop would set their number."""
+    environment = os.environ | {"NUMBA_NUM_THREADS": "4"}
+    command = [sys.executable, "-c", SCRIPT]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["2"]

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from ebse.kernels import products
 from ebse.laws import Bernoulli, Gaussian, Law, Point
 from ebse.training import ContrastiveDivergence, EffectiveAscent, Training, initial_ensemble
 from ebse.training.effective import EffectiveClimb
@@ -11,32 +12,62 @@ from ebse.training.followers import AnyLaw, FusedBernoulli, FusedGaussian
 D, K, N = 13, 7, 46
 
 
-def data() -> torch.Tensor:
+def data(density: float = 0.35) -> torch.Tensor:
     u = torch.frac(torch.arange(N * D).reshape(N, D) * 0.6180339887)
-    return (u < 0.35).float()
+    return (u < density).float()
 
 
-def training(law: type[Law], e_step: ContrastiveDivergence, *, fused: bool, steps: int) -> Training:
+def training(
+    law: type[Law],
+    e_step: ContrastiveDivergence,
+    *,
+    fused: bool,
+    steps: int,
+    density: float = 0.35,
+    momentum: float = 0.5,
+) -> Training:
     g = torch.Generator().manual_seed(11)
-    start = initial_ensemble(data(), K, law=law, generator=g)
-    m_step = EffectiveAscent(learning_rate=0.2, momentum=0.5, settle_every=2)
+    start = initial_ensemble(data(density), K, law=law, generator=g)
+    m_step = EffectiveAscent(learning_rate=0.2, momentum=momentum, weight_decay=0.01, settle_every=2)
     run = Training(start, e_step=e_step, m_step=m_step, batch_size=20, monitors=(), generator=g)
     if not fused:
-        run.fit(data(), 0)
+        run.fit(data(density), 0)
         engine = run._engine
-        engine.climb = EffectiveClimb(m_step, start, data().mean(0), fused=False)
+        engine.climb = EffectiveClimb(m_step, start, data(density).mean(0), fused=False)
         engine._set_going = lambda: None  # type: ignore[method-assign]
         engine._fused = None
-    return run.fit(data(), steps)
+    return run.fit(data(density), steps)
 
 
 @pytest.mark.parametrize("law", [Point, Bernoulli, Gaussian])
 @pytest.mark.parametrize("persistent", [False, True])
 @pytest.mark.parametrize("k", [1, 3])
-def test_fused_and_plain_runs_agree(law: type[Law], persistent: bool, k: int) -> None:
+@pytest.mark.parametrize(("density", "momentum"), [(0.06, 0.0), (0.06, 0.5), (0.6, 0.5)])
+def test_fused_and_plain_runs_agree(
+    law: type[Law],
+    persistent: bool,
+    k: int,
+    density: float,
+    momentum: float,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Three batches an epoch, the last one smaller; settled in between and at the end."""
+    monkeypatch.setattr(products, "NARROW", 1)
+    n_sums, add = 0, products._add_outer
+
+    def counted(*arguments: object) -> None:
+        nonlocal n_sums
+        n_sums += 1
+        add(*arguments)
+
+    monkeypatch.setattr(products, "_add_outer", counted)
     e_step = ContrastiveDivergence(k=k, persistent=persistent)
-    fused, plain = (training(law, e_step, fused=fused, steps=2) for fused in (True, False))
+    fused, plain = (
+        training(law, e_step, fused=fused, steps=2, density=density, momentum=momentum)
+        for fused in (True, False)
+    )
+    # Sparse rows were listed in every step, dense ones never.
+    assert n_sums == (6 if density < 0.3 else 0)
     assert fused._engine._fused is not None
     assert plain._engine._fused is None
     for letter, one in fused.ensemble.laws.items():

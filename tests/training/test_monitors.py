@@ -90,3 +90,26 @@ def test_many_rows_are_thinned_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = torch.cat([V, V, V])
     found = monitors.pseudo_likelihood(small, rows, None)["pseudo_log_likelihood"]
     assert found == pytest.approx(float(pseudo_log_likelihood(small, rows[::3]).mean()))
+
+
+@pytest.mark.parametrize(("N", "D", "every"), [(7, 10, 4), (3, 5, 9), (1, 6, 4), (12, 9, 3), (2, 11, 5)])
+def test_thinned_terms_are_those_of_a_loop(
+    N: int, D: int, every: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Row n has the terms i ≡ n (mod every), scaled up; also where few rows are held at once."""
+    small = ensemble("bernoulli", D=D, K=2)
+    v = (torch.rand(N, D, generator=torch.Generator().manual_seed(1)) < 0.5).double()
+    expected = []
+    for n, row in enumerate(v):
+        i = range(n % min(every, D), D, every)
+        terms = []
+        for unit in i:
+            flipped = row.clone()
+            flipped[unit] = 1 - flipped[unit]
+            odds = small.free_energy(flipped) - small.free_energy(row)
+            terms.append(float(torch.nn.functional.logsigmoid(odds)))
+        expected.append(sum(terms) * D / len(i))
+    for block in (monitors.BLOCK, 1):
+        monkeypatch.setattr(monitors, "BLOCK", block)
+        found = pseudo_log_likelihood(small, v, every=every)
+        torch.testing.assert_close(found, torch.tensor(expected), rtol=1e-10, atol=1e-10)

@@ -14,12 +14,12 @@ import torch
 from numba import prange
 from torch import Tensor
 
-from ebse.kernels.units import draw_row, mean_and_draw, mean_and_draw_row
-from ebse.kernels.words import F32, U64, kernel, part
+from ebse.kernels.units import draw, draw_row, mean_and_draw, mean_and_draw_row, numbered
+from ebse.kernels.words import F32, U64, called, kernel, part
 
-DENSE = 0.3
-"""Share of units that are not 0 above which the dense product serves; at 784 × 400 both take the same time
-at a share of 0.35 to 0.4."""
+DENSE, NARROW = 0.3, 100
+"""Share of units that are not 0 above which, and hidden units below which, dense products serve. At 784 × 400
+both take the same time at a share of 0.35 to 0.4; with few hidden units listing costs more than it saves."""
 
 FEW = 64
 """Examples up to which h Wᵀ is faster here than in the library of matrix products."""
@@ -37,31 +37,39 @@ Array = npt.NDArray[np.generic]
 class Products:
     """v W, h Wᵀ and vᵀ h for the rows of one array v (N, D) and a matrix W (D, K), with draws on the way.
 
-    Rows of v are taken or drawn first, which lists their units that are not 0.
+    Rows of v are taken or drawn first, which lists their units that are not 0; ``n_rows`` is how many may
+    be asked for at once.
     """
 
-    def __init__(self, v: Tensor, W: Tensor) -> None:
+    def __init__(self, v: Tensor, W: Tensor, n_rows: int) -> None:
         self._v, self._v_T, self._W, self._W_T = v, v.T, W, W.T
-        self._lists = v.numpy(), np.empty(v.shape, dtype=np.int32), np.zeros(len(v), dtype=np.int32)
+        self._listing = W.shape[1] >= NARROW
+        shape = v.shape if self._listing else (len(v), 0)
+        self._lists = v.numpy(), np.empty(shape, dtype=np.int32), np.zeros(len(v), dtype=np.int32)
         self._W_array = W.numpy()
-        self._a = W.new_empty(len(v), W.shape[1])
+        self._a = W.new_empty(n_rows, W.shape[1])
         self._a_array = self._a.numpy()
         self._partial = np.empty((1, *self._a.shape), dtype=np.float32)
 
     def take(self, first: int, last: int) -> None:
         """List the rows of v from ``first`` to ``last``, which somebody wrote."""
-        lists = self._rows(first, last)
-        _take(lists[0].size, *lists)
+        if self._listing:
+            lists = self._rows(first, last)
+            _take(lists[0].size, *lists)
 
     def draw(self, first: int, a: Array, bias: Array, key: int) -> None:
         """v = 1 where u < sigmoid(a + bias), u the noise of ``key``, in the rows from ``first`` on."""
-        _draw(a.size, a, bias, U64(key), *self._rows(first, first + len(a)))
+        lists = self._rows(first, first + len(a))
+        if self._listing:
+            _draw(a.size, a, bias, U64(key), *lists)
+        else:
+            draw(a.size, a, bias, U64(key), numbered(len(a), None), lists[0])
 
     def hidden(self, first: int, bias: Array, key: int, weight: float, *, mean: Array, drawn: Array) -> None:
         """mean = weight · sigmoid(v W + bias) of the rows from ``first`` on, and draws of these units."""
         n, K = mean.shape
         lists = self._rows(first, first + n)
-        work = _work(lists, K)
+        work = self._work(lists, K)
         units = bias, U64(key), F32(weight), mean, drawn
         if work is None:
             torch.mm(self._v[first : first + n], self._W, out=self._a[:n])
@@ -83,23 +91,22 @@ class Products:
         """into (D, K) = keep · into + weight · vᵀ h for as many rows of v as h (n, K) has."""
         n, K = h.shape
         lists = self._rows(0, n)
-        work = _work(lists, K)
+        work = self._work(lists, K)
         if work is None:
             into.addmm_(self._v_T[:, :n], h, beta=keep, alpha=weight)
         else:
             _add_outer(work, *lists, h.numpy(), _n_parts(), into.numpy(), F32(keep), F32(weight))
 
+    def _work(self, lists: tuple[Array, Array, Array], K: int) -> int | None:
+        """The work of adding up listed rows, or None where the dense product serves."""
+        v, _, n_listed = lists
+        n = int(np.add.reduce(n_listed))
+        return None if not self._listing or n > DENSE * v.size else n * K // AT_ONCE
+
     def _rows(self, first: int, last: int) -> tuple[Array, Array, Array]:
         """Rows of v, their units that are not 0, and the numbers of these."""
         v, listed, n_listed = self._lists
         return v[first:last], listed[first:last], n_listed[first:last]
-
-
-def _work(lists: tuple[Array, Array, Array], K: int) -> int | None:
-    """The work of adding up listed rows, or None where the dense product serves."""
-    v, _, n_listed = lists
-    n = int(np.add.reduce(n_listed))
-    return None if n > DENSE * v.size else n * K // AT_ONCE
 
 
 def _n_parts() -> int:
@@ -130,7 +137,7 @@ def _draw(a, bias, key, v, listed, n_listed):  # type: ignore[no-untyped-def]
         n_listed[n] = _list_row(v[n], listed[n])
 
 
-@part
+@called
 def _position(listed, i):  # type: ignore[no-untyped-def]
     """Where i stands, or would stand, in a list."""
     low, high = 0, len(listed)
@@ -143,7 +150,7 @@ def _position(listed, i):  # type: ignore[no-untyped-def]
     return low
 
 
-@part
+@called
 def _add_rows(X, rows, weights, n, total):  # type: ignore[no-untyped-def]
     """total (K) += Σ_r weights_r X[rows_r]; eight rows at a time, so that it is seldom loaded and stored."""
     K, r = total.shape[0], 0
@@ -198,7 +205,7 @@ def _hidden(v, listed, n_listed, W, n_parts, partial, bias, key, weight, mean, d
         mean_and_draw_row(total, bias, key, n, weight, mean[n], drawn[n])
 
 
-@part
+@called
 def _inner(x, y):  # type: ignore[no-untyped-def]
     """Σ_j x_j y_j."""
     total = F32(0.0)
@@ -258,6 +265,7 @@ def _down(h, W, n_parts, out):  # type: ignore[no-untyped-def]
 @kernel
 def _add_outer(v, listed, n_listed, h, n_parts, into, keep, weight):  # type: ignore[no-untyped-def]
     N, D = v.shape
+    K = h.shape[1]
     for one in prange(n_parts):
         start, stop = one * D // n_parts, (one + 1) * D // n_parts
         # The lists of these columns: which examples have the unit on.
@@ -269,11 +277,14 @@ def _add_outer(v, listed, n_listed, h, n_parts, into, keep, weight):  # type: ig
             for r in range(_position(listed_n, start), _position(listed_n, stop)):
                 i = listed_n[r]
                 m = n_examples[i - start]
-                examples[i - start, m], weights[i - start, m] = n, weight * v_n[i]
+                examples[i - start, m], weights[i - start, m] = n, v_n[i]
                 n_examples[i - start] = m + 1
+        # Summed apart, so that W is rounded once for a batch however large.
+        total = np.empty(K, dtype=np.float32)
         for i in range(start, stop):
             into_i = into[i]
-            if keep != F32(1.0):
-                for j in range(len(into_i)):
-                    into_i[j] *= keep
-            _add_rows(h, examples[i - start], weights[i - start], n_examples[i - start], into_i)
+            for j in range(K):
+                total[j] = F32(0.0)
+            _add_rows(h, examples[i - start], weights[i - start], n_examples[i - start], total)
+            for j in range(K):
+                into_i[j] = keep * into_i[j] + weight * total[j]

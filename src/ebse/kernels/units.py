@@ -30,7 +30,7 @@ def draw_units(
 ) -> None:
     """drawn = 1 where u < sigmoid(a + bias), u the noise of ``key`` in the rows of these ``numbers``."""
     if fast(a):
-        _draw(a.numel(), a.numpy(), bias.numpy(), U64(key), numbered(len(a), numbers), drawn.numpy())
+        draw(a.numel(), a.numpy(), bias.numpy(), U64(key), numbered(len(a), numbers), drawn.numpy())
     else:
         drawn.copy_(noise.bernoulli(torch.sigmoid(a + bias), key, numbers))
 
@@ -89,7 +89,8 @@ def mean_and_draw_row(a, bias, key, row, weight, mean, drawn):  # type: ignore[n
 
 
 @kernel
-def _draw(a, bias, key, numbers, drawn):  # type: ignore[no-untyped-def]
+def draw(a, bias, key, numbers, drawn):  # type: ignore[no-untyped-def]
+    """:func:`draw_units` of arrays."""
     for row in prange(len(a)):
         draw_row(a[row], bias, key, numbers[row], drawn[row])
 

@@ -56,10 +56,13 @@ def kernel(function: Kernel) -> Kernel:
             before, wanted = numba.get_num_threads(), min(n_threads, numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
             if before == wanted:
                 shared(*arguments)
-                return
-            numba.set_num_threads(wanted)
-            shared(*arguments)
-            numba.set_num_threads(before)
+            else:
+                numba.set_num_threads(wanted)
+                shared(*arguments)
+                numba.set_num_threads(before)
+            # Numba's first parallel loop sets the number of OpenMP's threads, which is torch's, to its own.
+            if torch.get_num_threads() != n_threads:
+                torch.set_num_threads(n_threads)
 
     return call
 
@@ -80,6 +83,9 @@ def _compiled(function: Kernel, *, parallel: bool) -> Kernel:
 
 part = numba.njit(inline="always")
 """A piece of a kernel, compiled into it."""
+
+called: Callable[[Kernel], Kernel] = numba.njit(fastmath=ARITHMETIC, error_model="numpy", nogil=True)
+"""A piece of a kernel, compiled once and called: loops that would take long to compile in every place."""
 
 
 @part

@@ -139,6 +139,40 @@ def walked_draws(
     return means.reshape(len(v), n_draws, ensemble.K)
 
 
+@torch.no_grad()
+def prior_draws(
+    ensemble: RestrictedBoltzmannEnsemble,
+    v: Tensor,
+    n_draws: int = 10,
+    *,
+    generator: torch.Generator,
+    chunk_size: int = CHUNK_SIZE,
+    numbers: noise.Numbers | None = None,
+) -> Tensor:
+    """P(h | v, θ) for n_draws models θ ~ P(θ; α) of each row of v (N, D): (N, n_draws, K).
+
+    Models from the law itself, whatever the input: DropConnect, where the law is a Bernoulli one on the
+    weights of a trained RBM. Values between 0 and 1 are read as they are.
+    """
+    count("n_draws", n_draws)
+    v = units("v", v, ensemble.D, dtype=ensemble.dtype)
+    key, models = noise.draw_key(generator), reader(ensemble, chunk_size=chunk_size)
+    means = v.new_empty(len(v) * n_draws, ensemble.K)
+    for rows in blocks(len(v), BLOCK_ROWS):
+        parts, n = models.parts(v[rows]), (rows.stop - rows.start) * n_draws
+        first = rows.start * n_draws
+        # Nothing is tilted where no hidden unit is on.
+        means[first : first + n] = models.read(
+            parts,
+            None,
+            v.new_zeros(n, ensemble.K),
+            key,
+            numbers=_chains(numbers, first, n, n_draws),
+            source=torch.arange(n, device=v.device) // n_draws,
+        )
+    return means.reshape(len(v), n_draws, ensemble.K)
+
+
 def map_back(ensemble: RestrictedBoltzmannEnsemble, h: Tensor) -> Tensor:
     """P(v | h, E[θ]): representations (..., K) back to visible space by the average model.
 

@@ -3,6 +3,7 @@
 from ebse.sampling.annealed import LogPartition, annealed_log_partition
 from ebse.sampling.clamped import clamped_sweeps
 from ebse.sampling.collapsed import collapsed_sweeps
+from ebse.sampling.conditional import conditional_sweeps
 from ebse.sampling.explicit import explicit_sweeps
 from ebse.sampling.general import ModelState, general_sweeps, start_chains
 from ebse.sampling.likelihood import LogLikelihood, log_likelihood
@@ -18,6 +19,7 @@ __all__ = [
     "annealed_log_partition",
     "clamped_sweeps",
     "collapsed_sweeps",
+    "conditional_sweeps",
     "explicit_sweeps",
     "general_sweeps",
     "linear_sweeps",

@@ -6,6 +6,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, final
 
+import numba
 import numpy as np
 import torch
 
@@ -113,7 +114,8 @@ class RunFolder:
 
 def circumstances() -> Facts:
     """What must be equal for two runs to be equal bit for bit."""
-    return {"torch": torch.__version__, "numpy": np.__version__, "threads": torch.get_num_threads()}
+    versions = {"torch": torch.__version__, "numpy": np.__version__, "numba": numba.__version__}
+    return {**versions, "threads": torch.get_num_threads()}
 
 
 def settings_facts(name: str, settings: EStep | MStep | EarlyStopping) -> Facts:

@@ -30,7 +30,7 @@ class FusedDivergence:
         self._v, self._h = new(2 * n_rows + 2, D), new(2 * n_rows + 2, K)
         self._down, self._drawn = new(n_rows, D), new(n_rows, K)
         self._b, self._c = climb.b.numpy(), climb.c.numpy()
-        self._products = Products(self._v, climb.W)
+        self._products = Products(self._v, climb.W, n_rows)
         self._views: dict[int, _Views] = {}
 
     @property

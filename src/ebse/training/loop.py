@@ -103,6 +103,11 @@ class Training:
         return self._progress.n_steps
 
     @property
+    def chains(self) -> Tensor | None:
+        """Visible units of the persistent chains, where there are some."""
+        return self._engine.memory.get("v")
+
+    @property
     def ensemble(self) -> RestrictedBoltzmannEnsemble:
         """The ensemble as trained so far, or the best one after early stopping."""
         best = self._progress.best

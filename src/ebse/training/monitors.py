@@ -18,6 +18,8 @@ SMALL = 12
 """Exact likelihoods are watched where the smaller side has at most this many units."""
 WORK, TERMS = 2**17, 4
 """Hidden inputs that a pseudo-likelihood may compute; above, its sum has so many terms a row."""
+BLOCK = 2**19
+"""Hidden inputs that are held at once where terms are thinned."""
 
 
 def reconstruction_error(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, held_out: Tensor | None) -> Row:
@@ -36,7 +38,10 @@ def pseudo_log_likelihood(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, *, e
     W, b, c = ensemble.effective()
     a = v @ W + c
     if every > 1:
-        return _thinned(v, W, b, a, every)
+        step = max(BLOCK // (-(-ensemble.D // every) * ensemble.K), 1)
+        first = torch.arange(len(v), device=v.device) % min(every, ensemble.D)
+        parts = [slice(n, n + step) for n in range(0, len(v), step)]
+        return torch.cat([_thinned(v[n], W, b, a[n], first[n], every) for n in parts])
     total = torch.zeros_like(v[:, 0])
     for i in range(ensemble.D):
         x = v[:, i : i + 1]
@@ -45,18 +50,17 @@ def pseudo_log_likelihood(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, *, e
     return total
 
 
-def _thinned(v: Tensor, W: Tensor, b: Tensor, a: Tensor, every: int) -> Tensor:
-    """The sum over units i ≡ n (mod every) of row n, scaled up."""
+def _thinned(v: Tensor, W: Tensor, b: Tensor, a: Tensor, first: Tensor, every: int) -> Tensor:
+    """The sum over units first_n, first_n + every, … of row n, scaled up."""
     D = len(b)
-    first = torch.arange(len(v), device=v.device).unsqueeze(1) % min(every, D)
-    i = first + torch.arange(0, D, every, device=v.device)  # (N, terms)
+    i = first.unsqueeze(1) + torch.arange(0, D, every, device=v.device)  # (N, terms)
     within = i < D
     i = i.clamp_(max=D - 1)
     x, W_i, inputs = v.gather(1, i), W[i], a.unsqueeze(1)
     steps = log1p_exp(inputs + (1 - x).unsqueeze(-1) * W_i) - log1p_exp(inputs - x.unsqueeze(-1) * W_i)
     odds = b[i] + steps.sum(-1)
     terms = x * logsigmoid(odds) + (1 - x) * logsigmoid(-odds)
-    return (terms * within).sum(1) * (D / within.sum(1))
+    return (terms * within).sum(1) * D / within.sum(1).to(v.dtype)
 
 
 def _mean_pseudo_likelihood(ensemble: RestrictedBoltzmannEnsemble, v: Tensor) -> float:

@@ -1,0 +1,114 @@
+"""Few labels on digits, MNIST and Fashion-MNIST: walked models against the mean representation.
+
+    python benchmarks/few_shot.py --data digits
+    python benchmarks/few_shot.py --data FOLDER --seeds 0 1 2 --sweeps auto 50 --json PATH
+
+FOLDER holds the four idx.gz files of MNIST or Fashion-MNIST. An RBSE with default settings learns from 50,000
+images without labels, thresholded at 0.5 (or from all digits, grey); episodes come from the other 20,000 (or
+from the same digits). Every method has the same episodes and the same logistic regression without penalty.
+"""
+
+import argparse
+import gzip
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.datasets import load_digits
+
+from ebse import RBSE
+from ebse.estimators.few_shot import PRESENCE
+from ebse.estimators.walking import how_far, memory
+from ebse.evaluation import few_shot
+from ebse.files import in_place
+from ebse.preprocessing import threshold
+
+N_UNLABELLED = 50_000
+
+
+def images(folder: Path) -> tuple[Any, Any]:
+    """All 70,000 images, thresholded at 0.5, and their labels."""
+    X, y = (
+        np.concatenate([idx(folder / f"{part}-{name}-ubyte.gz", skip) for part in ("train", "t10k")])
+        for name, skip in (("images-idx3", 16), ("labels-idx1", 8))
+    )
+    return threshold(X.reshape(len(y), -1)), y
+
+
+def idx(path: Path, skip: int) -> Any:
+    """The bytes of an idx file behind its header."""
+    with gzip.open(path) as file:
+        return np.frombuffer(file.read(), np.uint8, offset=skip)
+
+
+def main() -> None:
+    """Train, evaluate, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--data", default="digits", help='"digits", or a folder with idx.gz files')
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--sweeps", nargs="+", default=["auto"], help="numbers, or auto")
+    parser.add_argument("--shots", type=int, nargs="+", default=[1])
+    parser.add_argument("--episodes", type=int, default=100)
+    parser.add_argument("--queries", type=int, default=99)
+    parser.add_argument("--components", type=int, default=400)
+    parser.add_argument("--pool", type=int, default=20_000, help="images that episodes are drawn from")
+    parser.add_argument("--noise", type=float, default=PRESENCE)
+    parser.add_argument("--epochs", type=int, default=None)
+    parser.add_argument("--rate", type=float, default=None)
+    parser.add_argument("--json", type=Path, help="write all rows to this file")
+    options = parser.parse_args()
+    if options.data == "digits":
+        X, y = load_digits(return_X_y=True)
+        X = (X / 16).astype(np.float32)
+        unlabelled, pool, labels = X, X, y
+    else:
+        X, y = images(Path(options.data))
+        unlabelled, pool, labels = X[:N_UNLABELLED], X[N_UNLABELLED:], y[N_UNLABELLED:]
+        pool, labels = pool[: options.pool], labels[: options.pool]
+    rows = []
+    for seed in options.seeds:
+        settings = {"n_epochs": options.epochs or ("auto" if options.data == "digits" else 10)}
+        if options.rate:
+            settings["learning_rate"] = options.rate
+        began = time.perf_counter()
+        rbse = RBSE(options.components, random_state=seed, **settings).fit(unlabelled)
+        trained = time.perf_counter() - began
+        few = unlabelled[:: max(len(unlabelled) // 500, 1)]
+        kept = {s: round(memory(rbse, few, s, seed=0), 2) for s in (1, 2, 5, 10, 20, 50)}
+        auto = how_far(rbse, unlabelled, seed=0)
+        print(f"seed {seed}: trained in {trained:.0f} s; memory by sweeps {kept}; auto = {auto}", flush=True)
+        methods: dict[str, Any] = {"mean": rbse}
+        for sweeps in options.sweeps:
+            n = auto if sweeps == "auto" else int(sweeps)
+            methods[f"walked {sweeps}"] = walked(rbse, n, options.noise)
+        result = few_shot(
+            methods,
+            pool,
+            labels,
+            n_shots=options.shots,
+            n_queries=options.queries,
+            n_episodes=options.episodes,
+            random_state=0,
+        )
+        print(result, flush=True)
+        rows.append(result.rows.assign(seed=seed))
+    every = pd.concat(rows)
+    table = every.pivot_table(index=["seed", "n_shots", "episode"], columns="method", values="accuracy")
+    gains = 100 * table.sub(table["mean"], axis=0).groupby(["n_shots", "seed"]).mean()
+    print("gain over the mean representation, points, by seed\n", gains.round(2))
+    print("mean over seeds\n", gains.groupby("n_shots").mean().round(2))
+    if options.json is not None:
+        with in_place(options.json) as partial:
+            partial.write_text(json.dumps(every.to_dict("records")))
+
+
+def walked(rbse: RBSE, n_sweeps: int, noise: float) -> Any:
+    """Ten models of each row, met on a walk."""
+    return lambda X: rbse.sample_transform(X, 10, n_sweeps=n_sweeps, noise=noise, random_state=1)
+
+
+if __name__ == "__main__":
+    main()

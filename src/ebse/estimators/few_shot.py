@@ -1,0 +1,242 @@
+"""``FewShotClassifier``: an ordinary classifier on many representations of each labelled example."""
+
+from typing import Any, NamedTuple, Self, final
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ebse.arguments import count, option
+from ebse.estimators.inputs import at_the_door, seed_of
+from ebse.estimators.walking import how_far
+
+Array = npt.NDArray[np.floating[Any]]
+
+PRESENCE, SPREAD = 0.01, 0.5
+"""Noise along the gauge: the presence of Bernoulli connections, the standard deviation of Gaussian ones."""
+
+
+ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float32, np.float64]}
+"""What rows may be."""
+
+
+class Uncertainty(NamedTuple):
+    """How unsure a prediction is (N,), in nats.
+
+    ``entropy`` is that of the averaged probabilities; ``mutual_information`` the part of it that comes from
+    models which disagree, the rest is in every one of them.
+    """
+
+    entropy: Array
+    mutual_information: Array
+
+
+@final
+class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that is trained on many drawn representations of each labelled example.
+
+    Parameters
+    ----------
+    representation
+        An :class:`ebse.RBSE`, which learns from all rows given to ``fit``, or a fitted one in a
+        ``FrozenEstimator``, which is used as it is. A transformer that draws nothing counts as one draw.
+    classifier
+        What is trained on the draws, by default logistic regression without regularisation.
+    n_draws
+        Models drawn for each row.
+    n_sweeps
+        How far the ensemble walks before a model is drawn. "auto" finds out without labels how far it
+        can walk before it forgets where it came from; where that is nowhere, draws would only blur the
+        mean representation, and that is used instead. 0 is the paper's draw.
+    read
+        "input" or "state", see :meth:`ebse.RBSE.sample_transform`.
+    noise
+        Of the models, along the gauge: "auto" is a presence of 0.01 (standard deviation 0.5 under a Gaussian
+        law), None keeps the noise that was learned.
+    aggregate
+        "mean_proba" averages probabilities over draws, "vote" counts draws.
+    unlabeled_label
+        The value in y that says that a row has no label, −1 for scikit-learn's convention. None: all have.
+    random_state
+        A seed, for results that repeat.
+
+    Attributes
+    ----------
+    classes_, representation_, classifier_
+        The labels; the representation and the classifier as fitted.
+    n_sweeps_, source_
+        How far it walks; "posterior", or "mean" where nothing is drawn.
+
+    >>> from sklearn.datasets import load_digits
+    >>> from ebse import RBSE
+    >>> X, y = load_digits(return_X_y=True)
+    >>> rbse = RBSE(n_components=30, n_epochs=5, random_state=0)
+    >>> few = FewShotClassifier(rbse, random_state=0).fit(X[:20] / 16, y[:20], X_unlabeled=X[20:] / 16)
+    >>> few.predict(X[:3] / 16).shape
+    (3,)
+    """
+
+    def __init__(
+        self,
+        representation: Any,
+        classifier: Any = None,
+        *,
+        n_draws: int = 10,
+        n_sweeps: int | str = "auto",
+        read: str = "input",
+        noise: float | str | None = "auto",
+        aggregate: str = "mean_proba",
+        unlabeled_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.representation = representation
+        self.classifier = classifier
+        self.n_draws = n_draws
+        self.n_sweeps = n_sweeps
+        self.read = read
+        self.noise = noise
+        self.aggregate = aggregate
+        self.unlabeled_label = unlabeled_label
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, *, X_unlabeled: Any = None) -> Self:
+        """Learn from labelled rows X (N, D) with y, and from X_unlabeled (M, D) without."""
+        self._require_options()
+        X, y = validate_data(self, at_the_door(X), y, **ACCEPTED)
+        check_classification_targets(y)
+        labelled = np.ones(len(y), bool) if self.unlabeled_label is None else y != self.unlabeled_label
+        if not labelled.any():
+            raise ValueError(
+                f"y must have labels, got {self.unlabeled_label!r} (unlabeled_label) for every row; label at "
+                "least one row of each class"
+            )
+        every = X if X_unlabeled is None else _stacked(X, self._checked(X_unlabeled))
+        self._seed = seed_of(self.random_state)
+        self.representation_ = _learned(self.representation, every, self._seed)
+        self.classes_, target = np.unique(y[labelled], return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y must have at least 2 classes, got one class, {self.classes_[0]!r}; label rows of others"
+            )
+        self.n_sweeps_ = self._how_far(every)
+        self.source_ = "mean" if self.n_sweeps == "auto" and self.n_sweeps_ == 0 else "posterior"
+        draws = self.representations(X[labelled])
+        chosen = LogisticRegression(C=np.inf, max_iter=1000) if self.classifier is None else self.classifier
+        self.classifier_ = clone(chosen).fit(
+            draws.reshape(-1, draws.shape[2]), np.repeat(target, draws.shape[1])
+        )
+        return self
+
+    def representations(self, X: Any) -> Array:
+        """Draws of each row (N, n_draws, K), as the classifier sees them."""
+        inner = self.representation_
+        if not hasattr(inner, "sample_transform"):
+            one: Array = np.asarray(inner.transform(X))[:, np.newaxis]
+            return one
+        draws: Array = inner.sample_transform(
+            X,
+            self.n_draws if self.source_ == "posterior" else 1,
+            source=self.source_,
+            n_sweeps=self.n_sweeps_,
+            read=self.read,
+            noise=self._noise(),
+            random_state=self._seed,
+        )
+        return draws
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes (N, n_classes), over the draws of each row."""
+        probabilities: Array = self._of_draws(X).mean(1)
+        return probabilities
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The most probable class of each row."""
+        probabilities = self.predict_proba(X)
+        found: npt.NDArray[Any] = self.classes_[probabilities.argmax(1)]
+        return found
+
+    def uncertainty(self, X: Any) -> Uncertainty:
+        """Entropy of each prediction, and its part that the drawn models disagree on."""
+        p = self._of_draws(X)
+        entropy = _entropy(p.mean(1))
+        return Uncertainty(entropy, entropy - _entropy(p).mean(1))
+
+    def _of_draws(self, X: Any) -> Array:
+        """Probabilities of the classes for every draw (N, n_draws, n_classes), or votes."""
+        check_is_fitted(self)
+        draws = self.representations(self._checked(X))
+        N, n_draws, K = draws.shape
+        rows = draws.reshape(-1, K)
+        if self.aggregate == "vote":
+            chosen = np.searchsorted(self.classifier_.classes_, self.classifier_.predict(rows))
+            p = np.eye(len(self.classes_))[chosen]
+        else:
+            p = self.classifier_.predict_proba(rows)
+        found: Array = p.reshape(N, n_draws, -1)
+        return found
+
+    def _how_far(self, rows: Any) -> int:
+        if self.n_sweeps != "auto":
+            return count("n_sweeps", self.n_sweeps, least=0)  # type: ignore[arg-type]
+        if not hasattr(self.representation_, "sample_transform"):
+            return 0
+        return how_far(self.representation_, rows, seed=self._seed)
+
+    def _noise(self) -> float | None:
+        if self.noise == "auto":
+            return SPREAD if hasattr(self.representation_, "scale_") else PRESENCE
+        return self.noise  # type: ignore[return-value]
+
+    def _require_options(self) -> None:
+        count("n_draws", self.n_draws)
+        option("read", self.read, ("input", "state"))
+        option("aggregate", self.aggregate, ("mean_proba", "vote"))
+        for name in ("n_sweeps", "noise"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                option(name, value, ("auto",))
+        if self.aggregate == "mean_proba" and not hasattr(
+            self.classifier or LogisticRegression(), "predict_proba"
+        ):
+            raise TypeError(
+                f"classifier must have predict_proba for aggregate='mean_proba', got "
+                f"{type(self.classifier).__name__}; use aggregate='vote'"
+            )
+
+    def _checked(self, X: Any) -> Any:
+        return validate_data(self, at_the_door(X), reset=False, **ACCEPTED)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        # A representation learned from a few dozen rows of noise is poor, and so is what is built on it.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+def _learned(representation: Any, rows: Any, seed: int) -> Any:
+    """The representation as it is, where it is frozen; a copy that has learned from the rows, where not."""
+    if isinstance(representation, FrozenEstimator):
+        check_is_fitted(representation.estimator)
+        return representation.estimator
+    copy = clone(representation)
+    if copy.get_params().get("random_state", seed) is None:
+        copy.set_params(random_state=seed)
+    return copy.fit(rows)
+
+
+def _stacked(a: Any, b: Any) -> Any:
+    return (
+        sparse.vstack([a, b], format="csr") if sparse.issparse(a) or sparse.issparse(b) else np.vstack([a, b])
+    )
+
+
+def _entropy(p: Array) -> Array:
+    found: Array = -(p * np.log(np.clip(p, 1e-300, None))).sum(-1)
+    return found

@@ -1,0 +1,156 @@
+"""What a fitted ensemble holds, as NumPy arrays, and the door that rows come in by."""
+
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
+from tqdm import tqdm
+
+from ebse.arguments import option
+from ebse.estimators.inputs import as_tensor, at_the_door, is_image, seed_of
+from ebse.estimators.laws import Alpha, Laws
+from ebse.laws import Bernoulli, Gaussian, Law
+from ebse.models import RestrictedBoltzmannEnsemble
+from ebse.preprocessing import UnitScaling
+from ebse.training import Training
+
+Array = npt.NDArray[np.floating[Any]]
+AnyLaw = TypeVar("AnyLaw", bound=Law)
+
+
+class FittedEnsemble(BaseEstimator):  # type: ignore[misc]
+    """An interface: the fitted half of :class:`ebse.RBSE`, which says how it is learned and what it does."""
+
+    scaling: str
+    random_state: Any
+    verbose: int
+    alpha_: Alpha
+    _run: Training | None
+
+    @property
+    def components_(self) -> Array:
+        """Means of the connections (n_components, n_features)."""
+        return self._alpha("W", self._laws.templates["W"].names[0]).T
+
+    @property
+    def presence_(self) -> Array:
+        """Probability that each connection is present (n_components, n_features), Bernoulli law."""
+        return _numpy(self._law_of_noise(Bernoulli).p).T
+
+    @property
+    def scale_(self) -> Array:
+        """Standard deviation of each connection (n_components, n_features), Gaussian law."""
+        return _numpy(self._law_of_noise(Gaussian).sigma).T
+
+    @property
+    def effective_components_(self) -> Array:
+        """Connections with their noise integrated out (n_components, n_features)."""
+        return _numpy(self._ensemble().W.effective()).T
+
+    @property
+    def intercept_hidden_(self) -> Array:
+        """Effective biases of the hidden units."""
+        return _numpy(self._ensemble().c.effective())
+
+    @property
+    def intercept_visible_(self) -> Array:
+        """Effective biases of the visible units."""
+        return _numpy(self._ensemble().b.effective())
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self._alpha("c", self._laws.templates["c"].names[0]))
+
+    def _law_of_noise(self, family: type[AnyLaw]) -> AnyLaw:
+        W = self._ensemble().W
+        if not isinstance(W, family):
+            name = "presence_" if family is Bernoulli else "scale_"
+            raise AttributeError(f"{name} belongs to a {family.__name__} law, got {type(W).__name__}")
+        return W
+
+    def _alpha(self, letter: str, name: str) -> Array:
+        return self.alpha_[letter][name]
+
+    def _ensemble(self) -> RestrictedBoltzmannEnsemble:
+        return self._laws.with_alpha(self.alpha_)
+
+    def _seed(self, random_state: Any) -> int:
+        return seed_of(self.random_state if random_state is None else random_state)
+
+    def _keep(self, run: Training) -> None:
+        chains = run.chains
+        self._fitted(
+            run.ensemble,
+            self._scaling,
+            history=list(run.history),
+            chains=None if chains is None else chains.numpy().copy(),
+        )
+
+    def _fitted(
+        self,
+        ensemble: RestrictedBoltzmannEnsemble,
+        scaling: UnitScaling,
+        *,
+        history: list[Any],
+        chains: npt.NDArray[np.float32] | None,
+    ) -> None:
+        """Hold what was learned, as arrays."""
+        self._laws, self.alpha_ = Laws.of(ensemble)
+        self._run = None
+        self._scaling = scaling
+        self.feature_low_, self.feature_width_ = scaling
+        self.history_, self.chains_, self.n_iter_ = history, chains, len(history)
+
+    def _training_rows(self, X: Any, *, reset: bool) -> Any:
+        """Rows to learn from, in [0, 1]."""
+        option("scaling", self.scaling, ("auto", "error"))
+        rows = self._checked(X, reset=reset)
+        if reset:
+            found = UnitScaling.found_in(rows, image=is_image(X))
+            if len(found.scaled) and self.scaling == "error":
+                raise ValueError(
+                    f"X must lie in [0, 1] with scaling='error', got {len(found.scaled)} features that do "
+                    "not; scale them yourself, or use scaling='auto'"
+                )
+            if len(found.scaled) and self.verbose:
+                tqdm.write(f"RBSE: {len(found.scaled)} of {rows.shape[1]} features are scaled to [0, 1]")
+            self._scaling = found
+        v = self._scaling.apply(rows)
+        return v if hasattr(v, "tocsr") else as_tensor(v)
+
+    def _rows(self, X: Any, *, missing: bool = False) -> tuple[Any, np.dtype[Any]]:
+        """Rows in [0, 1], and the floating type of what was given."""
+        check_is_fitted(self)
+        rows = self._checked(X, reset=False, missing=missing)
+        return self._scaling.apply(rows), rows.dtype
+
+    def _checked(self, X: Any, *, reset: bool, missing: bool = False) -> Any:
+        return validate_data(
+            self,
+            at_the_door(X),
+            reset=reset,
+            accept_sparse=not missing and "csr",
+            dtype=[np.float32, np.float64],
+            ensure_all_finite="allow-nan" if missing else True,
+        )
+
+    def _require_binary(self, name: str) -> None:
+        check_is_fitted(self)
+        if self._laws.visible != "binary":
+            raise ValueError(
+                f"visible must be 'binary' for {name}, got 'real': real values have no normalised density; "
+                "fit with visible='binary'"
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A run under way has threads' generators, which cannot be pickled: partial_fit begins new chains.
+        state: dict[str, Any] = super().__getstate__()
+        return {name: None if name == "_run" else value for name, value in state.items()}
+
+
+def _numpy(x: Tensor) -> Array:
+    found: Array = x.detach().numpy()
+    return found

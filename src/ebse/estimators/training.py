@@ -1,0 +1,142 @@
+"""Training runs behind ``fit`` and ``partial_fit``."""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import torch
+from tqdm import tqdm
+
+from ebse.arguments import count, option
+from ebse.estimators.laws import family, start_noise
+from ebse.laws import Law
+from ebse.models import RestrictedBoltzmannEnsemble
+from ebse.training import (
+    Algorithm1,
+    ContrastiveDivergence,
+    EffectiveAscent,
+    EStep,
+    GradientAscent,
+    Training,
+    initial_ensemble,
+)
+from ebse.training.ascent import MStep
+from ebse.training.monitors import Row
+
+LEAST_EPOCHS, LEAST_UPDATES = 10, 5_000
+"""What ``n_epochs="auto"`` gives at least: few rows need many epochs."""
+
+SMALL = 2**16
+"""Connections below which one thread is faster, and far faster where other work holds a core."""
+
+ALGORITHMS = ("pcd", "cd", "algorithm1")
+
+
+class Settings(Protocol):
+    """What a run takes from the estimator."""
+
+    n_components: int
+    law: Any
+    noise: float | None
+    bias_law: Any
+    visible: str
+    n_epochs: int | str
+    batch_size: int
+    learning_rate: float
+    momentum: float
+    weight_decay: float
+    algorithm: str
+    n_gibbs_steps: int
+    verbose: int
+
+
+def new_run(settings: Settings, v: Any, *, schedule: str, generator: torch.Generator) -> Training:
+    """A run that starts at the data v (N, D)."""
+    option("visible", settings.visible, ("binary", "real"))
+    law, bias_law = family("law", settings.law), family("bias_law", settings.bias_law)
+    start = initial_ensemble(
+        v, settings.n_components, law=law, generator=generator, **start_noise(law, settings.noise)
+    )
+    start = RestrictedBoltzmannEnsemble(
+        start.W,
+        _bias(bias_law, start.b, generator),
+        _bias(bias_law, start.c, generator),
+        visible="real" if settings.visible == "real" else "binary",
+    )
+    return Training(
+        start,
+        e_step=_e_step(settings),
+        m_step=_m_step(settings, schedule),
+        batch_size=min(count("batch_size", settings.batch_size), v.shape[0]),
+        generator=generator,
+    )
+
+
+def n_epochs_for(settings: Settings, n_rows: int) -> int:
+    """Epochs of ``fit``: the number asked for, or enough for a good model."""
+    if settings.n_epochs != "auto":
+        if isinstance(settings.n_epochs, str):
+            raise ValueError(
+                f"n_epochs must be 'auto' or a whole number, got {settings.n_epochs!r}; pass one"
+            )
+        return count("n_epochs", settings.n_epochs, least=0)
+    n_updates = math.ceil(n_rows / settings.batch_size)
+    return max(LEAST_EPOCHS, math.ceil(LEAST_UPDATES / n_updates))
+
+
+@contextmanager
+def threads_for(n_connections: int) -> Iterator[None]:
+    """One thread where a model is so small that two would mostly wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1 if n_connections < SMALL else before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def progress(n_epochs: int, verbose: int) -> tuple["tqdm[Any]", Callable[[Row], None]]:
+    """A bar on the terminal, shown where ``verbose``, and the callback that moves it."""
+    bar = tqdm(total=n_epochs, desc="RBSE", unit="epoch", disable=not verbose)
+
+    def report(row: Row) -> None:
+        shown = row.get("held_out_pseudo_log_likelihood", row.get("pseudo_log_likelihood"))
+        if shown is not None:
+            bar.set_postfix_str(f"pseudo-log-likelihood {shown:.2f}", refresh=False)
+        bar.update()
+
+    return bar, report
+
+
+def _bias(law: type[Law], start: Law, generator: torch.Generator) -> Law:
+    """A law of biases with the effective values of ``start``."""
+    if law is type(start):
+        return start
+    begun = law.start(tuple(start.shape), generator=generator)
+    begun = begun.with_alpha({name: x.to(start.dtype) for name, x in begun.alpha.items()})
+    return begun.settled(start.effective(), share=0.0)
+
+
+def _e_step(settings: Settings) -> EStep:
+    option("algorithm", settings.algorithm, ALGORITHMS)
+    k = count("n_gibbs_steps", settings.n_gibbs_steps)
+    if settings.visible == "real":
+        # Sampled hidden units blur the map of real values; θ integrated out lets σ run away.
+        return Algorithm1(k=k, units="mean")
+    if settings.algorithm == "algorithm1":
+        return Algorithm1(k=k)
+    return ContrastiveDivergence(k=k, persistent=settings.algorithm == "pcd")
+
+
+def _m_step(settings: Settings, schedule: str) -> MStep:
+    rate = settings.learning_rate
+    if settings.visible == "real":
+        return GradientAscent(learning_rate=rate, noise_rate=rate / 100, schedule=schedule, optimizer=_adam)
+    return EffectiveAscent(
+        learning_rate=rate, momentum=settings.momentum, weight_decay=settings.weight_decay, schedule=schedule
+    )
+
+
+def _adam(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+    return torch.optim.Adam(groups, betas=(0.9, 0.99))

@@ -1,0 +1,39 @@
+"""How far to walk, without labels: until the ensemble begins to forget where it came from."""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+FAR = (5, 10, 15, 20, 30, 40, 50)
+"""Lengths of a walk that are tried."""
+
+REMEMBERED = 0.6
+"""ρ that must be left at the end of the walk."""
+
+N_ROWS, N_WALKS = 500, 2
+
+
+def memory(rbse: Any, X: Any, n_sweeps: int, *, seed: int) -> float:
+    """ρ = cov(m, m_s) / var(m), with m = P(h | v) and m_s = P(h | v_s) after n_sweeps: 1, falling to 0."""
+    m = rbse.transform(X)
+    walked = rbse.sample_transform(X, N_WALKS, n_sweeps=n_sweeps, read="state", random_state=seed).mean(1)
+    m, walked = m - m.mean(0), walked - walked.mean(0)
+    return float((m * walked).sum() / max((m * m).sum(), 1e-12))
+
+
+def how_far(rbse: Any, X: Any, *, seed: int) -> int:
+    """The longest walk tried that remembers enough; 0 where the shortest does not.
+
+    The chains of training are asked, too, where X has few rows.
+    """
+    X = X[:: max(X.shape[0] // N_ROWS, 1)]
+    chains = getattr(rbse, "chains_", None)
+    if X.shape[0] < N_ROWS and chains is not None:
+        X = np.vstack([X.toarray() if sparse.issparse(X) else X, rbse.on_scale(chains)])
+    far = 0
+    for n_sweeps in FAR:
+        if memory(rbse, X, n_sweeps, seed=seed) < REMEMBERED:
+            break
+        far = n_sweeps
+    return far

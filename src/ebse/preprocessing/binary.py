@@ -1,0 +1,44 @@
+"""Grey values made binary: by a threshold, or by sampling them as probabilities."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_array, check_random_state
+
+Array = npt.NDArray[np.float32]
+
+
+def threshold(X: Any, at: float = 0.5) -> Array:
+    """1 where X > ``at``, else 0, float32; uint8 images are compared on their scale of 0 to 255.
+
+    >>> threshold([[0.2, 0.7]])
+    array([[0., 1.]], dtype=float32)
+    """
+    binary: Array = (_grey("threshold", X) > np.float32(at)).astype(np.float32)
+    return binary
+
+
+def sample_binary(X: Any, *, random_state: Any = None) -> Array:
+    """1 with probability X, else 0, float32: grey values read as probabilities of binary units.
+
+    >>> sample_binary([[0.0, 1.0]], random_state=0)
+    array([[0., 1.]], dtype=float32)
+    """
+    grey = _grey("sample_binary", X)
+    if grey.size and not (grey.min() >= 0 and grey.max() <= 1):
+        raise ValueError(
+            f"X must lie in [0, 1] to be read as probabilities, got values from {grey.min():g} to "
+            f"{grey.max():g}; scale each feature to [0, 1] first"
+        )
+    rng = check_random_state(random_state)
+    binary: Array = (rng.random_sample(grey.shape) < grey).astype(np.float32)
+    return binary
+
+
+def _grey(name: str, X: Any) -> Array:
+    """X as float32 rows; uint8 images divided by 255."""
+    is_image = getattr(X, "dtype", None) == np.uint8
+    rows: Array = check_array(X, dtype=np.float32, input_name="X", estimator=name)
+    grey: Array = rows / np.float32(255) if is_image else rows
+    return grey
