@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.datasets import load_digits
+from sklearn.frozen import FrozenEstimator
 
-from ebse import RBSE
-from ebse.estimators.few_shot import PRESENCE
-from ebse.estimators.walking import how_far, memory
+from ebse import RBSE, FewShotClassifier
+from ebse.estimators.walking import memory
 from ebse.evaluation import few_shot
 from ebse.files import in_place
 from ebse.preprocessing import threshold
@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=99)
     parser.add_argument("--components", type=int, default=400)
     parser.add_argument("--pool", type=int, default=20_000, help="images that episodes are drawn from")
-    parser.add_argument("--noise", type=float, default=PRESENCE)
+    parser.add_argument("--noise", type=float, default="auto")
     parser.add_argument("--epochs", type=int, default=None)
     parser.add_argument("--rate", type=float, default=None)
     parser.add_argument("--json", type=Path, help="write all rows to this file")
@@ -78,12 +78,13 @@ def main() -> None:
         trained = time.perf_counter() - began
         few = unlabelled[:: max(len(unlabelled) // 500, 1)]
         kept = {s: round(memory(rbse, few, s, seed=0), 2) for s in (1, 2, 5, 10, 20, 50)}
-        auto = how_far(rbse, unlabelled, seed=0)
-        print(f"seed {seed}: trained in {trained:.0f} s; memory by sweeps {kept}; auto = {auto}", flush=True)
+        print(f"seed {seed}: trained in {trained:.0f} s; memory by sweeps {kept}", flush=True)
         methods: dict[str, Any] = {"mean": rbse}
         for sweeps in options.sweeps:
-            n = auto if sweeps == "auto" else int(sweeps)
-            methods[f"walked {sweeps}"] = walked(rbse, n, options.noise)
+            n_sweeps = sweeps if sweeps == "auto" else int(sweeps)
+            methods[f"walked {sweeps}"] = FewShotClassifier(
+                FrozenEstimator(rbse), n_sweeps=n_sweeps, noise=options.noise, random_state=0
+            )
         result = few_shot(
             methods,
             pool,
@@ -103,11 +104,6 @@ def main() -> None:
     if options.json is not None:
         with in_place(options.json) as partial:
             partial.write_text(json.dumps(every.to_dict("records")))
-
-
-def walked(rbse: RBSE, n_sweeps: int, noise: float) -> Any:
-    """Ten models of each row, met on a walk."""
-    return lambda X: rbse.sample_transform(X, 10, n_sweeps=n_sweeps, noise=noise, random_state=1)
 
 
 if __name__ == "__main__":

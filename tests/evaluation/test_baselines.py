@@ -70,11 +70,15 @@ class Ensemble:
         self.calls.append({"n_draws": n_draws, **options})
         return np.repeat(X[:, None], n_draws, 1)
 
+    def dropped(self, presence: float) -> "Ensemble":
+        self.calls.append({"dropped": presence})
+        return self
+
 
 def test_baselines_by_name() -> None:
     assert list(baselines(X)) == ["pixels", "PCA"]
     found = baselines(X, image_shape=(2, 3), ensemble=Ensemble())
-    names = ["pixels", "PCA", "shifts", "RBM mean", "DropConnect", "clamped", "walked"]
+    names = ["pixels", "PCA", "shifts", "RBM", "DropConnect", "RBSE, clamped", "RBSE, walked"]
     assert list(found) == names
     rows = few_shot(found, X, Y, **SMALL).rows
     assert list(rows.method.unique()) == names
@@ -83,13 +87,14 @@ def test_baselines_by_name() -> None:
 def test_an_ensemble_is_asked_for_its_four_representations() -> None:
     ensemble = Ensemble()
     found = baselines(X, ensemble=ensemble, n_sweeps=7, random_state=3)
-    np.testing.assert_array_equal(found["RBM mean"](X), 2 * X)
-    for name in ("DropConnect", "clamped", "walked"):
+    np.testing.assert_array_equal(found["RBM"].transform(X), 2 * X)
+    for name in ("DropConnect", "RBSE, clamped", "RBSE, walked"):
         assert found[name].representations(X).shape == (60, 10, 6)
     assert ensemble.calls == [
-        {"n_draws": 10, "random_state": 3, "source": "prior", "noise": 0.5},
-        {"n_draws": 10, "random_state": 3, "source": "posterior", "n_sweeps": 0},
-        {"n_draws": 10, "random_state": 3, "source": "posterior", "n_sweeps": 7},
+        {"dropped": 0.5},
+        {"n_draws": 10, "random_state": 3, "source": "prior"},
+        {"n_draws": 10, "random_state": 3},
+        {"n_draws": 10, "random_state": 3, "n_sweeps": 7, "noise": 0.01},
     ]
 
 

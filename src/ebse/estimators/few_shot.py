@@ -7,13 +7,13 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ebse.arguments import count, option
 from ebse.estimators.inputs import at_the_door, seed_of
+from ebse.estimators.on_draws import OnDraws, SharedDraws, UnpenalisedLogistic
 from ebse.estimators.walking import how_far
 
 Array = npt.NDArray[np.floating[Any]]
@@ -53,7 +53,9 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
     n_sweeps
         How far the ensemble walks before a model is drawn. "auto" finds out without labels how far it
         can walk before it forgets where it came from; where that is nowhere, draws would only blur the
-        mean representation, and that is used instead. 0 is the paper's draw.
+        mean representation, and that is used instead. With three labels and more in every class, "auto"
+        also trains on the mean and lets it have half the say where that is no worse by
+        cross-validation. 0 is the paper's draw.
     read
         "input" or "state", see :meth:`ebse.RBSE.sample_transform`.
     noise
@@ -68,8 +70,10 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
 
     Attributes
     ----------
-    classes_, representation_, classifier_
-        The labels; the representation and the classifier as fitted.
+    classes_, representation_
+        The labels, and the representation as fitted.
+    classifier_
+        What was trained: ``classifier_.on_draws`` on draws, ``classifier_.on_mean`` on means or None.
     n_sweeps_, source_
         How far it walks; "posterior", or "mean" where nothing is drawn.
 
@@ -116,21 +120,14 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
                 f"y must have labels, got {self.unlabeled_label!r} (unlabeled_label) for every row; label at "
                 "least one row of each class"
             )
-        every = X if X_unlabeled is None else _stacked(X, self._checked(X_unlabeled))
-        self._seed = seed_of(self.random_state)
-        self.representation_ = _learned(self.representation, every, self._seed)
+        self._prepare(X if X_unlabeled is None else _stacked(X, self._checked(X_unlabeled)))
         self.classes_, target = np.unique(y[labelled], return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
-                f"y must have at least 2 classes, got one class, {self.classes_[0]!r}; label rows of others"
+                f"y must have at least 2 classes, got one class, {self.classes_[0]}; label rows of others"
             )
-        self.n_sweeps_ = self._how_far(every)
-        self.source_ = "mean" if self.n_sweeps == "auto" and self.n_sweeps_ == 0 else "posterior"
-        draws = self.representations(X[labelled])
-        chosen = LogisticRegression(C=np.inf, max_iter=1000) if self.classifier is None else self.classifier
-        self.classifier_ = clone(chosen).fit(
-            draws.reshape(-1, draws.shape[2]), np.repeat(target, draws.shape[1])
-        )
+        rows = X[labelled]
+        self.classifier_ = self._new().fit(self.representations(rows), self._mean(rows), target)
         return self
 
     def representations(self, X: Any) -> Array:
@@ -150,6 +147,15 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         )
         return draws
 
+    def shared(self, X: Any) -> SharedDraws | None:
+        """Draws of the rows that episodes share, where the representation is frozen and needs no label."""
+        if not isinstance(self.representation, FrozenEstimator):
+            return None
+        ready: FewShotClassifier = clone(self)
+        ready._require_options()
+        ready._prepare(at_the_door(X))
+        return SharedDraws(ready.representations(X), ready._mean(X), ready._new)
+
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes (N, n_classes), over the draws of each row."""
         probabilities: Array = self._of_draws(X).mean(1)
@@ -167,19 +173,29 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         entropy = _entropy(p.mean(1))
         return Uncertainty(entropy, entropy - _entropy(p).mean(1))
 
+    def _prepare(self, rows: Any) -> None:
+        """Everything that needs no label: the representation, and how far it walks."""
+        self._seed = seed_of(self.random_state)
+        self.representation_ = _learned(self.representation, rows, self._seed)
+        self.n_sweeps_ = self._how_far(rows)
+        self.source_ = "mean" if self.n_sweeps == "auto" and self.n_sweeps_ == 0 else "posterior"
+
     def _of_draws(self, X: Any) -> Array:
-        """Probabilities of the classes for every draw (N, n_draws, n_classes), or votes."""
+        """Probabilities of the classes for every draw (N, n_draws, n_classes)."""
         check_is_fitted(self)
-        draws = self.representations(self._checked(X))
-        N, n_draws, K = draws.shape
-        rows = draws.reshape(-1, K)
-        if self.aggregate == "vote":
-            chosen = np.searchsorted(self.classifier_.classes_, self.classifier_.predict(rows))
-            p = np.eye(len(self.classes_))[chosen]
-        else:
-            p = self.classifier_.predict_proba(rows)
-        found: Array = p.reshape(N, n_draws, -1)
-        return found
+        X = self._checked(X)
+        return self.classifier_.probabilities(self.representations(X), self._mean(X))
+
+    def _mean(self, X: Any) -> Array | None:
+        """The mean representation, where it is asked, too: only where the walk is not the caller's choice."""
+        if self.n_sweeps != "auto" or self.source_ == "mean":
+            return None
+        mean: Array = self.representation_.transform(X)
+        return mean
+
+    def _new(self) -> OnDraws:
+        chosen = UnpenalisedLogistic() if self.classifier is None else self.classifier
+        return OnDraws(chosen, votes=self.aggregate == "vote", seed=self._seed)
 
     def _how_far(self, rows: Any) -> int:
         if self.n_sweeps != "auto":
@@ -202,7 +218,7 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
             if isinstance(value, str):
                 option(name, value, ("auto",))
         if self.aggregate == "mean_proba" and not hasattr(
-            self.classifier or LogisticRegression(), "predict_proba"
+            self.classifier or UnpenalisedLogistic, "predict_proba"
         ):
             raise TypeError(
                 f"classifier must have predict_proba for aggregate='mean_proba', got "

@@ -6,7 +6,7 @@ from typing import Any, Self, TypeVar, final
 import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -310,6 +310,18 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  
         made = cls(ensemble.K, law=law, noise=noise, **parameters)
         made._fitted(ensemble, UnitScaling.none(ensemble.D), history=[], chains=None)
         made.n_features_in_ = ensemble.D
+        return made
+
+    def dropped(self, presence: float = 0.5) -> Self:
+        """DropConnect on the RBM that the ensemble acts as: each connection there with this probability.
+
+        Its ``sample_transform(X, source="prior")`` draws the masks whatever the row.
+        """
+        W, b, c = self._ensemble().effective()
+        made: Self = clone(self).set_params(law="bernoulli", noise=presence)
+        laws = converted((W, b, c), "bernoulli", presence, "weights")
+        made._fitted(laws, self._scaling, history=self.history_, chains=self.chains_)
+        made.n_features_in_ = self.n_features_in_
         return made
 
     def save(self, path: str | Path) -> None:

@@ -25,6 +25,9 @@ class FittedEnsemble(Protocol):
     def sample_transform(self, X: Any, n_draws: int, **options: Any) -> Any:
         """n_draws representations of each row (N, n_draws, K)."""
 
+    def dropped(self, presence: float) -> "FittedEnsemble":
+        """DropConnect: effective connections that are there with this probability."""
+
 
 def pixels(X: Any) -> Array:
     """The rows themselves, flat: (N, D)."""
@@ -115,9 +118,10 @@ def baselines(
     image_shape
         Height and width of the images in the rows; adds "shifts".
     ensemble
-        A fitted ensemble; adds "RBM mean" (one representation, ``transform``), "DropConnect" (models from the
-        law itself with noise 0.5, half of the connections under a Bernoulli law, whatever the example),
-        "clamped" (models drawn given the example) and "walked" (models met on a walk from it).
+        A fitted :class:`ebse.RBSE`; adds "RBM" (its mean representation, that of its effective RBM),
+        "DropConnect" (half of the effective connections dropped, whatever the example), "RBSE, clamped"
+        (models drawn given the example, as in the paper) and "RBSE, walked" (models of presence 0.01 met
+        on a walk from it).
     n_components
         Principal components; fewer if the rows or features are fewer.
     n_draws, n_sweeps
@@ -144,11 +148,11 @@ def baselines(
         found["shifts"] = Shifts(image_shape)
     if ensemble is not None:
 
-        def draws(**options: Any) -> Draws:
-            return Draws(ensemble, n_draws, random_state, options)
+        def draws(drawn_from: FittedEnsemble, **options: Any) -> Draws:
+            return Draws(drawn_from, n_draws, random_state, options)
 
-        found["RBM mean"] = ensemble.transform
-        found["DropConnect"] = draws(source="prior", noise=0.5)
-        found["clamped"] = draws(source="posterior", n_sweeps=0)
-        found["walked"] = draws(source="posterior", n_sweeps=n_sweeps)
+        found["RBM"] = ensemble
+        found["DropConnect"] = draws(ensemble.dropped(0.5), source="prior")
+        found["RBSE, clamped"] = draws(ensemble)
+        found["RBSE, walked"] = draws(ensemble, n_sweeps=n_sweeps, noise=0.01)
     return found

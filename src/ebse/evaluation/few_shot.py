@@ -56,7 +56,8 @@ def few_shot(
         Methods by name: an object with ``representations(X)`` of shape (N, n_draws, K), a fitted
         transformer, a function from X to (N, K) or (N, n_draws, K), "pixels", or a scikit-learn classifier,
         which is cloned and fitted in every episode. An embedding is called once, with all examples that
-        occur in the episodes. What is a classifier counts as one, whatever else it can do.
+        occur in the episodes. What is a classifier counts as one, whatever else it can do; an
+        :class:`ebse.FewShotClassifier` on a frozen ensemble draws once for all episodes.
     X, y
         Examples (N, …), an array, a tensor or a sparse matrix, and their labels (N,).
     n_ways
@@ -165,8 +166,19 @@ def embedding_accuracies(z: Array, support: Array, queries: Array) -> Array:
 def _classifier_rows(
     name: str, method: Any, X: Any, labels: Array, episodes: Episodes, todo: Todo, n_jobs: int | None
 ) -> Iterator[list[Row]]:
-    """Rows of a classifier, one episode at a time, as workers finish them."""
+    """Rows of a classifier, one episode at a time, as workers finish them.
+
+    A classifier that offers ``shared(X)`` represents all examples once, and its episodes share them.
+    """
     tasks = [(k, e) for k, left in todo for e in left]
+    used, local = used_rows(episodes)
+    common = method.shared(X[used]) if hasattr(method, "shared") else None
+    if common is not None:
+        for k, e in tasks:
+            support, queries = local.support[e, :, :k].ravel(), local.queries[e].ravel()
+            accuracy = common.accuracy(support, labels[used][support], queries, labels[used][queries])
+            yield [_row(name, k, e, accuracy)]
+        return
 
     def jobs() -> Iterable[Any]:
         for k, e in tasks:

@@ -1,0 +1,185 @@
+"""FewShotClassifier: draws in, averaged predictions out."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import RidgeClassifier
+from sklearn.neighbors import KNeighborsClassifier
+
+from ebse import RBSE, FewShotClassifier
+from ebse.estimators import walking
+from ebse.estimators.on_draws import OnDraws, UnpenalisedLogistic
+from ebse.evaluation import few_shot
+from estimators.rows import K, fitted, rows
+
+X, Y = rows()
+FEW = [0, 1, 2, 3]
+Options = dict[str, Any]
+
+
+def classifier(**options: Any) -> FewShotClassifier:
+    return FewShotClassifier(FrozenEstimator(fitted()), **({"random_state": 0} | options))
+
+
+def test_predictions_are_averaged_over_the_draws_of_a_row() -> None:
+    made = classifier(n_draws=4, n_sweeps=2, noise=0.1).fit(X[FEW], Y[FEW])
+    options: Options = {"n_sweeps": 2, "noise": 0.1, "random_state": made._seed}
+    draws = fitted().sample_transform(X, 4, **options)
+    np.testing.assert_array_equal(made.representations(X), draws)
+    inner = UnpenalisedLogistic().fit(draws[FEW].reshape(-1, K), np.repeat(Y[FEW], 4))
+    expected = inner.predict_proba(draws.reshape(-1, K)).reshape(len(X), 4, 2)
+    np.testing.assert_allclose(made.predict_proba(X), expected.mean(1), rtol=1e-6)
+    np.testing.assert_array_equal(made.predict(X), expected.mean(1).argmax(1))
+    voted = classifier(n_draws=4, n_sweeps=2, noise=0.1, aggregate="vote").fit(X[FEW], Y[FEW])
+    np.testing.assert_allclose(voted.predict_proba(X)[:, 1], expected.argmax(2).mean(1))
+
+
+def test_two_labels_per_class_are_enough_for_two_clear_kinds() -> None:
+    assert classifier().fit(X[FEW], Y[FEW]).score(X, Y) > 0.85
+
+
+def test_an_unfitted_ensemble_learns_from_all_rows_and_a_frozen_one_does_not() -> None:
+    rbse = RBSE(K, n_epochs=3, random_state=0)
+    made = FewShotClassifier(rbse, n_sweeps=0, random_state=0).fit(X[FEW], Y[FEW], X_unlabeled=X[4:])
+    np.testing.assert_array_equal(made.representation_.transform(X), clone(rbse).fit(X).transform(X))
+    assert not hasattr(rbse, "alpha_")
+    assert classifier().fit(X[FEW], Y[FEW], X_unlabeled=X).representation_ is fitted()
+
+
+def test_the_unlabelled_label() -> None:
+    words = np.where(np.isin(np.arange(len(X)), FEW), np.where(Y == 0, "cat", "dog"), "?")
+    rbse = RBSE(K, n_epochs=3, random_state=0)
+    made = FewShotClassifier(rbse, n_sweeps=0, unlabeled_label="?", random_state=0).fit(X, words)
+    same = FewShotClassifier(rbse, n_sweeps=0, random_state=0).fit(X[FEW], words[FEW], X_unlabeled=X[4:])
+    assert list(made.classes_) == ["cat", "dog"]
+    np.testing.assert_allclose(made.predict_proba(X), same.predict_proba(X), rtol=1e-5)
+    numbers = FewShotClassifier(rbse, n_sweeps=0, unlabeled_label=-1).fit(X, np.where(words == "?", -1, Y))
+    assert list(numbers.classes_) == [0, 1]
+
+
+def test_uncertainty_splits_entropy() -> None:
+    made = classifier(n_draws=20, n_sweeps=3).fit(X[FEW], Y[FEW])
+    found = made.uncertainty(X)
+    p = made._of_draws(X)
+    for n in range(3):
+        mean = p[n].mean(0)
+        entropy = -sum(q * np.log(q) for q in mean)
+        within = np.mean([-sum(q * np.log(q) if q > 0 else 0 for q in draw) for draw in p[n]])
+        assert found.entropy[n] == pytest.approx(entropy)
+        assert found.mutual_information[n] == pytest.approx(entropy - within, abs=1e-9)
+    assert (found.mutual_information >= -1e-9).all()
+    assert (found.entropy >= found.mutual_information - 1e-9).all()
+
+
+def test_any_classifier_and_any_transformer_will_do() -> None:
+    assert classifier(classifier=KNeighborsClassifier(3)).fit(X[FEW], Y[FEW]).score(X, Y) > 0.7
+    ridge = classifier(classifier=RidgeClassifier(), aggregate="vote").fit(X[FEW], Y[FEW])
+    assert ridge.score(X, Y) > 0.7
+    pca = FewShotClassifier(PCA(2)).fit(X[FEW], Y[FEW], X_unlabeled=X)
+    assert pca.representations(X).shape == (len(X), 1, 2)
+    assert pca.score(X, Y) > 0.7
+
+
+def test_rows_of_other_forms() -> None:
+    made = classifier(n_sweeps=1).fit(X[FEW], Y[FEW])
+    for other in (sparse.csr_array(X), torch.from_numpy(X), X.astype(bool)):
+        np.testing.assert_array_equal(made.predict(other), made.predict(X))
+
+
+def test_a_walk_goes_on_while_it_remembers(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = {5: 0.9, 10: 0.8, 15: 0.61, 20: 0.59, 30: 0.7, 40: 0.7, 50: 0.7}
+    monkeypatch.setattr(walking, "memory", lambda rbse, X, n_sweeps, *, seed: kept[n_sweeps])
+    made = classifier().fit(X[FEW], Y[FEW])
+    assert (made.n_sweeps_, made.source_) == (15, "posterior")
+    monkeypatch.setattr(walking, "memory", lambda rbse, X, n_sweeps, *, seed: 0.1)
+    still = classifier().fit(X[FEW], Y[FEW])
+    assert (still.n_sweeps_, still.source_) == (0, "mean")
+    np.testing.assert_allclose(still.representations(X), fitted().transform(X)[:, None], rtol=1e-5)
+    told = classifier(n_sweeps=0).fit(X[FEW], Y[FEW])
+    assert (told.n_sweeps_, told.source_) == (0, "posterior")
+
+
+def test_memory_is_one_at_the_start_and_falls() -> None:
+    rbse = fitted()
+    assert walking.memory(rbse, X, 0, seed=0) == pytest.approx(1, abs=1e-5)
+    near, far = (walking.memory(rbse, X, n, seed=0) for n in (1, 300))
+    assert 1 > near > far
+    # Against a loop: one regression slope over all rows and units.
+    m = rbse.transform(X).astype(np.float64)
+    s = rbse.sample_transform(X, 2, n_sweeps=1, read="state", random_state=0).mean(1).astype(np.float64)
+    above = sum((m[:, j] - m[:, j].mean()) @ (s[:, j] - s[:, j].mean()) for j in range(K))
+    below = sum((m[:, j] - m[:, j].mean()) @ (m[:, j] - m[:, j].mean()) for j in range(K))
+    assert near == pytest.approx(above / below, rel=1e-4)
+
+
+def test_episodes_share_the_draws_of_a_frozen_ensemble(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The evaluation asks once, and finds what fitting in every episode would."""
+    made = classifier(n_sweeps=1)
+    asked, sample_transform = [], RBSE.sample_transform
+
+    def counted(self: RBSE, X: Any, *arguments: Any, **options: Any) -> Any:
+        asked.append(len(X))
+        return sample_transform(self, X, *arguments, **options)
+
+    monkeypatch.setattr(RBSE, "sample_transform", counted)
+    setting: Options = {"n_shots": [2, 4], "n_queries": 5, "n_episodes": 6, "random_state": 0}
+    found = few_shot({"walked": made}, X, Y, **setting)
+    assert len(asked) == 1
+    monkeypatch.setattr(FewShotClassifier, "shared", lambda self, X: None)
+    apart = few_shot({"walked": made}, X, Y, **setting)
+    assert len(asked) > 20
+    np.testing.assert_array_equal(found.rows.accuracy, apart.rows.accuracy)
+
+
+def test_with_many_labels_the_mean_has_half_the_say_or_none() -> None:
+    """w is chosen in folds: draws that are all noise lose to the mean, draws that are the kind itself win."""
+    rng = np.random.default_rng(0)
+    target = np.arange(30) % 2
+    noise, clear = rng.normal(size=(30, 4, 3)), target[:, None, None] + 0.1 * rng.normal(size=(30, 4, 3))
+    blurred = OnDraws(UnpenalisedLogistic(), votes=False, seed=0).fit(noise, clear.mean(1), target)
+    assert blurred.share == 0.5
+    assert blurred.on_mean is not None
+    p = blurred.probabilities(noise, clear.mean(1))
+    q = blurred.on_mean.predict_proba(clear.mean(1))
+    own = blurred.on_draws.predict_proba(noise.reshape(-1, 3)).reshape(30, 4, 2)
+    np.testing.assert_allclose(p, (own + q[:, None]) / 2)
+    # A mean of many features that say nothing is sure of itself, and wrong half the time.
+    rough = target[:, None, None] + 0.7 * rng.normal(size=(30, 4, 3))
+    sharp = OnDraws(UnpenalisedLogistic(), votes=False, seed=0).fit(rough, rng.normal(size=(30, 60)), target)
+    assert sharp.share == 1
+    few = OnDraws(UnpenalisedLogistic(), votes=False, seed=0).fit(noise[:4], clear.mean(1)[:4], target[:4])
+    assert few.share == 1
+    assert few.on_mean is None
+
+
+ERRORS: list[tuple[Options, type[Exception], str]] = [
+    ({"n_draws": 0}, ValueError, "n_draws must be >= 1, got 0"),
+    ({"n_sweeps": "far"}, ValueError, "n_sweeps must be one of 'auto', got 'far'"),
+    ({"n_sweeps": -2}, ValueError, "n_sweeps must be >= 0, got -2"),
+    ({"noise": "loud"}, ValueError, "noise must be one of 'auto', got 'loud'"),
+    ({"read": "output"}, ValueError, "read must be one of 'input', 'state', got 'output'"),
+    ({"aggregate": "median"}, ValueError, "aggregate must be one of 'mean_proba', 'vote', got 'median'"),
+    (
+        {"classifier": RidgeClassifier()},
+        TypeError,
+        "classifier must have predict_proba .*use aggregate='vote'",
+    ),
+    ({"unlabeled_label": 0}, ValueError, "y must have at least 2 classes, got one class, 1"),
+]
+
+
+@pytest.mark.parametrize(("options", "kind", "message"), ERRORS)
+def test_errors(options: Options, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        classifier(**options).fit(X[FEW], Y[FEW])
+
+
+def test_labels_must_be_there() -> None:
+    with pytest.raises(ValueError, match=r"y must have labels, got -1 \(unlabeled_label\) for every row"):
+        classifier(unlabeled_label=-1).fit(X[FEW], [-1, -1, -1, -1])

@@ -1,0 +1,71 @@
+"""Scaling to [0, 1] and binarisation, against loops."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from ebse.preprocessing import UnitScaling, sample_binary, threshold
+from monte_carlo import means_depart
+
+X = np.array([[0.0, -2.0, 0.5, 7.0], [1.0, 6.0, 0.25, 7.0], [0.5, 2.0, np.nan, 7.0]], dtype=np.float32)
+
+
+def test_only_features_that_leave_the_interval_are_scaled() -> None:
+    found = UnitScaling.found_in(X)
+    np.testing.assert_array_equal(found.scaled, [1, 3])
+    np.testing.assert_array_equal(found.low, [0, -2, 0, 7])
+    np.testing.assert_array_equal(found.width, [1, 8, 1, 1])
+    v = found.apply(X)
+    np.testing.assert_array_equal(v[:, 1], [0, 1, 0.5])
+    np.testing.assert_array_equal(v[:, 3], 0)
+    assert np.isnan(v[2, 2])
+    np.testing.assert_array_equal(found.undo(v)[:, :2], X[:, :2])
+
+
+def test_later_values_are_clipped() -> None:
+    found = UnitScaling.found_in(X)
+    assert found.apply(np.array([[2.0, 100.0, -1.0, 0.0]]))[0].tolist() == [1, 1, 0, 0]
+    plain = UnitScaling.none(2)
+    assert plain.apply(np.array([[2.0, -1.0]]))[0].tolist() == [1, 0]
+
+
+def test_images_are_divided_by_255_if_they_are_grey() -> None:
+    grey = np.array([[0.0, 3.0], [2.0, 0.0]], dtype=np.float32)
+    np.testing.assert_allclose(UnitScaling.found_in(grey, image=True).apply(grey), grey / 255)
+    binary = np.array([[0.0, 1.0]], dtype=np.float32)
+    np.testing.assert_array_equal(UnitScaling.found_in(binary, image=True).apply(binary), binary)
+
+
+@pytest.mark.parametrize("low", [0.0, -3.0])
+def test_sparse_rows_are_scaled_alike(low: float) -> None:
+    dense = np.array([[0.0, 4.0], [low, 0.0], [0.0, 2.0]], dtype=np.float32)
+    found = UnitScaling.found_in(sparse.csr_array(dense))
+    np.testing.assert_array_equal(found.low, UnitScaling.found_in(dense).low)
+    v = found.apply(sparse.csr_array(dense))
+    assert sparse.issparse(v) == (low == 0)
+    np.testing.assert_allclose(v.toarray() if sparse.issparse(v) else v, found.apply(dense))
+
+
+def test_thresholds() -> None:
+    assert threshold([[0.5, 0.51], [0.0, 1.0]]).tolist() == [[0, 1], [0, 1]]
+    assert threshold(np.array([[100, 200]], dtype=np.uint8)).tolist() == [[0, 1]]
+    assert threshold([[0.2]], at=0.1).tolist() == [[1]]
+
+
+def test_sampled_units_have_their_probabilities() -> None:
+    import torch
+
+    p = np.tile(np.array([0.0, 0.2, 0.7, 1.0], dtype=np.float32), (20_000, 1))
+    drawn = torch.from_numpy(sample_binary(p, random_state=0)).double()
+    expected = torch.from_numpy(p[0]).double()
+    assert not means_depart(drawn[:, 1:3], expected[1:3])
+    assert means_depart(drawn[:, 1:3], expected[1:3] + 0.05)
+    assert drawn[:, 0].max() == 0
+    assert drawn[:, 3].min() == 1
+
+
+def test_probabilities_are_asked_for() -> None:
+    with pytest.raises(
+        ValueError, match=r"X must lie in \[0, 1\] to be read as probabilities, got values from 0 to 3"
+    ):
+        sample_binary([[0.0, 3.0]])
