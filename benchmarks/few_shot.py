@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=99)
     parser.add_argument("--components", type=int, default=400)
     parser.add_argument("--pool", type=int, default=20_000, help="images that episodes are drawn from")
-    parser.add_argument("--noise", type=float, default="auto")
+    parser.add_argument("--noise", type=float, default=None, help="of the models, along the gauge")
     parser.add_argument("--epochs", type=int, default=None)
     parser.add_argument("--rate", type=float, default=None)
     parser.add_argument("--json", type=Path, help="write all rows to this file")
@@ -83,7 +83,7 @@ def main() -> None:
         for sweeps in options.sweeps:
             n_sweeps = sweeps if sweeps == "auto" else int(sweeps)
             methods[f"walked {sweeps}"] = FewShotClassifier(
-                FrozenEstimator(rbse), n_sweeps=n_sweeps, noise=options.noise, random_state=0
+                FrozenEstimator(rbse), n_sweeps=n_sweeps, noise=options.noise or "auto", random_state=0
             )
         result = few_shot(
             methods,

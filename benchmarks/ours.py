@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from ebse import RBSE
 from ebse.laws import Bernoulli, Gaussian, Law, Point
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.representation import clamped_draws
@@ -70,6 +71,32 @@ def draws(v: Tensor, K: int, n_draws: int) -> Contestant:
         return n_times * len(v) * n_draws
 
     return Contestant(f"ebse clamped draws, {n_draws} a row", {"": run})
+
+
+def estimator(v: Tensor, K: int, batch_size: int) -> Contestant:
+    """Whole calls of ``RBSE(law="point").fit`` on an array, checks and monitors included."""
+    rows = v.numpy()
+
+    def run(n_epochs: int) -> int:
+        rbse = RBSE(K, law="point", n_epochs=n_epochs, batch_size=batch_size, random_state=0)
+        rbse.fit(rows)
+        return n_epochs * len(rows)
+
+    return Contestant("ebse RBSE.fit", {"PCD-1, centred": run})
+
+
+def estimator_draws(v: Tensor, K: int, n_draws: int) -> Contestant:
+    """Clamped representations through the estimator."""
+    rows = v.numpy()
+    weights = (x.numpy() for x in ensemble("Bernoulli RBSE", v, K).effective())
+    rbse = RBSE.from_rbm(tuple(weights), noise=0.5, random_state=0)
+
+    def run(n_times: int) -> int:
+        for _ in range(n_times):
+            rbse.sample_transform(rows, n_draws)
+        return n_times * len(rows) * n_draws
+
+    return Contestant(f"ebse sample_transform, {n_draws} a row", {"": run})
 
 
 def walk(v: Tensor, K: int, n_chains: int) -> Contestant:

@@ -25,6 +25,8 @@ BARS = {
     "draws_peak_mib": 1024,
     "walk_vs_products": 0.7,
     "two_threads_vs_one": None,
+    "fit_vs_sklearn": 2.0,
+    "sample_transform_vs_kernel": 0.9,
 }
 """What each figure should be at least; memory, at most."""
 

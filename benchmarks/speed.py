@@ -50,6 +50,7 @@ def main() -> None:
     report = Report()
     batch_100(report, pace, v)
     batch_10(report, pace, v[: 2 * N_FEW])
+    whole_fits(report, pace, v)
     algorithm_1(report, pace, v[:N_FEW])
     representations(report, pace, v[:N_FEW])
     walks(report, pace, v)
@@ -119,6 +120,16 @@ def batch_100(report: Report, pace: Pace, v: Tensor) -> None:
         report.compare(key, law, rbm)
 
 
+def whole_fits(report: Report, pace: Pace, v: Tensor) -> None:
+    """``fit`` of the estimators, as users call it."""
+    peer = invited(report, peers.sklearn_rbm, v, 100)
+    if peer is None:
+        return
+    fit = ours.estimator(v, K, 100)
+    report.race(pace, "fit", fit, peer)
+    report.compare("fit_vs_sklearn", fit, peer)
+
+
 def batch_10(report: Report, pace: Pace, v: Tensor) -> None:
     """Our RBM and scikit-learn's, at scikit-learn's own batch size."""
     peer = invited(report, peers.sklearn_rbm, v, 10)
@@ -142,8 +153,10 @@ def algorithm_1(report: Report, pace: Pace, v: Tensor) -> None:
 def representations(report: Report, pace: Pace, v: Tensor) -> None:
     """Clamped draws, in our kernel and as tensors."""
     draws, tensors = ours.draws(v, K, 10), ours.naive_draws(v, K)
-    report.race(pace, "representations", draws, tensors)
+    through = ours.estimator_draws(v, K, 10)
+    report.race(pace, "representations", draws, through, tensors)
     report.compare("draws_vs_naive", draws, tensors)
+    report.compare("sample_transform_vs_kernel", through, draws)
 
 
 def walks(report: Report, pace: Pace, v: Tensor) -> None:

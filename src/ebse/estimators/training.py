@@ -24,7 +24,7 @@ from ebse.training import (
 from ebse.training.ascent import MStep
 from ebse.training.monitors import Row
 
-LEAST_EPOCHS, LEAST_UPDATES = 10, 5_000
+LEAST_EPOCHS, LEAST_UPDATES = 10, 20_000
 """What ``n_epochs="auto"`` gives at least: few rows need many epochs."""
 
 SMALL = 2**16
