@@ -47,7 +47,7 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  
     visible
         "binary": features between 0 and 1 are probabilities of binary units. "real": they are values.
     n_epochs
-        Passes over the rows; "auto" makes at least 10 passes and 20,000 updates.
+        Passes over the rows; "auto" makes 20,000 updates, in 10 to 1,000 passes.
     batch_size, learning_rate, momentum, weight_decay
         Of stochastic gradient ascent; the rate falls to 0 over the epochs.
     algorithm

@@ -24,8 +24,8 @@ from ebse.training import (
 from ebse.training.ascent import MStep
 from ebse.training.monitors import Row
 
-LEAST_EPOCHS, LEAST_UPDATES = 10, 20_000
-"""What ``n_epochs="auto"`` gives at least: few rows need many epochs."""
+LEAST_EPOCHS, MOST_EPOCHS, UPDATES = 10, 1_000, 20_000
+"""``n_epochs="auto"``: as many as make so many updates, within these bounds; few rows need many epochs."""
 
 SMALL = 2**16
 """Connections below which one thread is faster, and far faster where other work holds a core."""
@@ -82,7 +82,7 @@ def n_epochs_for(settings: Settings, n_rows: int) -> int:
             )
         return count("n_epochs", settings.n_epochs, least=0)
     n_updates = math.ceil(n_rows / settings.batch_size)
-    return max(LEAST_EPOCHS, math.ceil(LEAST_UPDATES / n_updates))
+    return min(max(math.ceil(UPDATES / n_updates), LEAST_EPOCHS), MOST_EPOCHS)
 
 
 @contextmanager
