@@ -7,6 +7,8 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from ebse.arguments import fractional
+from ebse.kernels.pseudo import pseudo_terms
+from ebse.kernels.units import fast
 from ebse.laws.bernoulli import log1p_exp
 from ebse.models import RestrictedBoltzmannEnsemble, exact
 
@@ -42,6 +44,8 @@ def pseudo_log_likelihood(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, *, e
         first = torch.arange(len(v), device=v.device) % min(every, ensemble.D)
         parts = [slice(n, n + step) for n in range(0, len(v), step)]
         return torch.cat([_thinned(v[n], W, b, a[n], first[n], every) for n in parts])
+    if fast(v) and fast(W) and not fractional(v):
+        return pseudo_terms(v, a.detach(), W.detach(), b.detach())
     total = torch.zeros_like(v[:, 0])
     for i in range(ensemble.D):
         x = v[:, i : i + 1]
