@@ -12,9 +12,9 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 
 def run(name: str, folder: Path) -> str:
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    command = [sys.executable, EXAMPLES / name]
+    command = [sys.executable, str(EXAMPLES / name)]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
-    return done.stdout
+    return str(done.stdout)
 
 
 @pytest.mark.slow
