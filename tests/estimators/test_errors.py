@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from ebse import RBSE
 from ebse.laws import Laplace
@@ -17,12 +18,13 @@ ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"law": "cauchy"}, ValueError, r"law must be one of 'bernoulli', 'gaussian', 'point'.*got 'cauchy'"),
     ({"bias_law": 3}, ValueError, r"bias_law must be one of .*got 3"),
     ({"law": "point", "noise": 0.5}, ValueError, r"noise must be None for the law Point, got 0.5"),
-    ({"noise": 1.5}, ValueError, r"p must lie in .*got 1.5"),
+    ({"noise": 1.5}, ValueError, r"noise must be a probability of presence in \(0, 1\] .*got 1.5"),
     ({"visible": "grey"}, ValueError, r"visible must be one of 'binary', 'real', got 'grey'"),
     ({"algorithm": "adam"}, ValueError, r"algorithm must be one of 'pcd', 'cd', 'algorithm1', got 'adam'"),
     ({"n_epochs": "many"}, ValueError, r"n_epochs must be 'auto' or a whole number, got 'many'"),
     ({"n_epochs": -1}, ValueError, r"n_epochs must be >= 0, got -1"),
-    ({"n_components": 0}, ValueError, r"must be >= 1, got 0"),
+    ({"law": "gaussian", "noise": -1.0}, ValueError, r"noise must be a standard deviation >= 0 .*got -1"),
+    ({"n_components": 0}, ValueError, r"n_components must be >= 1, got 0"),
     ({"batch_size": 0}, ValueError, r"batch_size must be >= 1, got 0"),
     ({"scaling": "max"}, ValueError, r"scaling must be one of 'auto', 'error', got 'max'"),
     ({"learning_rate": -1.0}, ValueError, r"learning_rate must lie in"),
@@ -68,3 +70,39 @@ def test_errors_of_conversion(tmp_path: Path) -> None:
     (tmp_path / "foreign").write_bytes(pickle.dumps({"W": 1}))
     with pytest.raises(ValueError, match="must be a file written by ebse"):
         RBSE.load(tmp_path / "foreign")
+
+
+def test_missing_values_are_pointed_to_impute() -> None:
+    holes = X.copy()
+    holes[0, 0] = np.nan
+    for call in (RBSE(K).fit, fitted().transform):
+        with pytest.raises(ValueError, match=r"Input X contains NaN; fill missing entries.*RBSE.impute"):
+            call(holes)
+
+
+def test_values_on_another_scale_are_noticed() -> None:
+    with pytest.warns(UserWarning, match=r"of the values of X are beyond the range.*same scale"):
+        fitted().transform(16 * X)
+    strict = RBSE(K, scaling="error", n_epochs=1).fit(X)
+    for call in (strict.transform, strict.partial_fit):
+        with pytest.raises(
+            ValueError, match=r"X must lie in \[0, 1\] with scaling='error', got .*% of values"
+        ):
+            call(16 * X)
+
+
+def test_what_is_not_fitted_says_so() -> None:
+    for name in ("components_", "presence_", "effective_components_", "intercept_hidden_"):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            getattr(RBSE(), name)
+    for call in (RBSE().plot_components, RBSE().dropped, lambda: RBSE().save("nowhere"), RBSE().sample):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            call()
+
+
+def test_real_values_have_no_gauge() -> None:
+    real = RBSE(2, visible="real", law="gaussian", n_epochs=1).fit(X[:, :3])
+    with pytest.raises(ValueError, match="visible must be 'binary' for another noise, got 'real'"):
+        real.sample_transform(X[:, :3], noise=0.5)
+    with pytest.raises(ValueError, match="visible must be 'binary' for dropped, got 'real'"):
+        real.dropped()

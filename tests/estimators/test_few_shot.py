@@ -8,6 +8,7 @@ import torch
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import RidgeClassifier
 from sklearn.neighbors import KNeighborsClassifier
@@ -61,6 +62,11 @@ def test_the_unlabelled_label() -> None:
     np.testing.assert_allclose(made.predict_proba(X), same.predict_proba(X), rtol=1e-5)
     numbers = FewShotClassifier(rbse, n_sweeps=0, unlabeled_label=-1).fit(X, np.where(words == "?", -1, Y))
     assert list(numbers.classes_) == [0, 1]
+    for blank in (None, np.nan):
+        holes = words.astype(object)
+        holes[words == "?"] = blank
+        found = FewShotClassifier(rbse, n_sweeps=0, unlabeled_label=np.nan, random_state=0).fit(X, holes)
+        np.testing.assert_array_equal(found.predict(X), made.predict(X))
 
 
 def test_uncertainty_splits_entropy() -> None:
@@ -78,6 +84,9 @@ def test_uncertainty_splits_entropy() -> None:
 
 
 def test_any_classifier_and_any_transformer_will_do() -> None:
+    forest = classifier(classifier=RandomForestClassifier(5)).fit(X[FEW], Y[FEW])
+    again = classifier(classifier=RandomForestClassifier(5)).fit(X[FEW], Y[FEW])
+    np.testing.assert_array_equal(forest.predict_proba(X), again.predict_proba(X))
     assert classifier(classifier=KNeighborsClassifier(3)).fit(X[FEW], Y[FEW]).score(X, Y) > 0.7
     ridge = classifier(classifier=RidgeClassifier(), aggregate="vote").fit(X[FEW], Y[FEW])
     assert ridge.score(X, Y) > 0.7
@@ -112,19 +121,25 @@ def test_memory_is_one_at_the_start_and_falls() -> None:
     assert 1 > near > far
     # Against a loop: one regression slope over all rows and units.
     m = rbse.transform(X).astype(np.float64)
-    s = rbse.sample_transform(X, 2, n_sweeps=1, read="state", random_state=0).mean(1).astype(np.float64)
+    walked = rbse.sample_transform(X, walking.N_WALKS, n_sweeps=1, read="state", random_state=0)
+    s = walked.mean(1).astype(np.float64)
     above = sum((m[:, j] - m[:, j].mean()) @ (s[:, j] - s[:, j].mean()) for j in range(K))
     below = sum((m[:, j] - m[:, j].mean()) @ (m[:, j] - m[:, j].mean()) for j in range(K))
     assert near == pytest.approx(above / below, rel=1e-4)
 
 
-def test_episodes_share_the_draws_of_a_frozen_ensemble(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("n_sweeps", [1, "auto"])
+def test_episodes_share_the_draws_of_a_frozen_ensemble(
+    n_sweeps: int | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The evaluation asks once, and finds what fitting in every episode would."""
-    made = classifier(n_sweeps=1)
+    monkeypatch.setattr(walking, "REMEMBERED", -1.0)
+    made = classifier(n_sweeps=n_sweeps)
     asked, sample_transform = [], RBSE.sample_transform
 
     def counted(self: RBSE, X: Any, *arguments: Any, **options: Any) -> Any:
-        asked.append(len(X))
+        if options["read"] == "input":
+            asked.append(len(X))
         return sample_transform(self, X, *arguments, **options)
 
     monkeypatch.setattr(RBSE, "sample_transform", counted)
@@ -180,6 +195,19 @@ def test_errors(options: Options, kind: type[Exception], message: str) -> None:
         classifier(**options).fit(X[FEW], Y[FEW])
 
 
+def test_a_walk_that_depends_on_the_rows_is_not_shared() -> None:
+    alone = RBSE.from_rbm((np.zeros((12, 2)), np.zeros(12), np.zeros(2)))
+    assert FewShotClassifier(FrozenEstimator(alone)).shared(X) is None
+    assert FewShotClassifier(FrozenEstimator(alone), n_sweeps=2).shared(X) is not None
+    assert FewShotClassifier(RBSE(K), n_sweeps=2).shared(X) is None
+
+
 def test_labels_must_be_there() -> None:
+    with pytest.raises(
+        ValueError, match=r"y must have no missing labels .*got 1; pass unlabeled_label=np.nan"
+    ):
+        classifier().fit(X[FEW], ["a", "b", None, "a"])
+    with pytest.raises(ValueError, match="y must have labels, got none"):
+        classifier(unlabeled_label=np.nan).fit(X[FEW], [None] * 4)
     with pytest.raises(ValueError, match=r"y must have labels, got -1 \(unlabeled_label\) for every row"):
         classifier(unlabeled_label=-1).fit(X[FEW], [-1, -1, -1, -1])

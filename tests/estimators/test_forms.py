@@ -10,11 +10,12 @@ import pytest
 import torch
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 
-from ebse import RBSE
+from ebse import RBSE, FewShotClassifier
 from estimators.rows import D, K, rows
 
-X, _ = rows()
+X, Y = rows()
 
 
 @pytest.mark.parametrize(
@@ -73,3 +74,39 @@ def test_bytes_are_images() -> None:
         clone(rbse).fit(X * np.float32(200 / 255)).transform(X * np.float32(200 / 255)),
         rtol=1e-5,
     )
+    few = FewShotClassifier(clone(rbse), n_sweeps=0).fit(bytes_, Y)
+    assert (few.representation_.feature_width_ == 255).all()
+    square = bytes_.reshape(-1, 3, 4)
+    np.testing.assert_array_equal(
+        clone(rbse).fit(square).transform(square), clone(rbse).fit(bytes_).transform(bytes_)
+    )
+
+
+def test_large_numbers_keep_what_they_say() -> None:
+    """Seconds since 1970, with a range of 100: single precision would round them to 128."""
+    times = X.astype(np.float64)
+    times[:, 0] = 1.7e9 + 77 + 100 * times[:, 0]
+    rbse = RBSE(K, n_epochs=2, random_state=0).fit(times)
+    np.testing.assert_allclose(rbse.transform(times), clone(rbse).fit(X).transform(X), rtol=1e-5)
+    assert set(rbse.sample(40)[:, 0]) <= {1.7e9 + 77, 1.7e9 + 177}
+
+
+def test_draws_do_not_depend_on_the_form_of_scaled_rows() -> None:
+    rng = np.random.default_rng(0)
+    wide = np.abs(rng.normal(size=(40, D)) * 7) * (rng.random((40, D)) < 0.6)
+    rbse = RBSE(K, n_epochs=2, random_state=0).fit(wide)
+    whole = rbse.sample_transform(wide, 3)
+    for other in (sparse.csr_array(wide), wide.astype(np.float32)):
+        np.testing.assert_allclose(rbse.sample_transform(other, 3), whole, atol=1e-5)
+
+
+def test_frames_keep_their_names() -> None:
+    """No warning about names, which would be an error here."""
+    frame = pd.DataFrame(X, columns=list("abcdefghijkl"))
+    rbse = RBSE(K, n_epochs=2, random_state=0).fit(frame)
+    few = FewShotClassifier(FrozenEstimator(rbse), n_sweeps=1, random_state=0).fit(frame[:10], Y[:10])
+    assert few.predict(frame).shape == (60,)
+    assert few.uncertainty(frame).entropy.shape == (60,)
+    assert rbse.dropped().transform(frame).shape == (60, K)
+    own = FewShotClassifier(RBSE(K, n_epochs=2), n_sweeps=1).fit(frame[:10], Y[:10], X_unlabeled=frame)
+    assert list(own.representation_.feature_names_in_) == list("abcdefghijkl")

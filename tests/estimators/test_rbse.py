@@ -16,6 +16,7 @@ from sklearn.neural_network import BernoulliRBM
 from sklearn.pipeline import make_pipeline
 
 from ebse import RBSE
+from ebse.estimators import inputs
 from ebse.estimators.training import n_epochs_for
 from ebse.laws import Bernoulli, Gaussian, Laplace
 from ebse.models import exact
@@ -73,12 +74,13 @@ def test_prior_draws_have_their_law() -> None:
     assert means_depart(logit, mean + 0.05, variance=variance)
 
 
-@pytest.mark.parametrize("n_sweeps", [0, 3])
-@pytest.mark.parametrize("source", ["posterior", "prior"])
-def test_a_row_has_its_draws_in_whatever_company(n_sweeps: int, source: Any) -> None:
-    if source == "prior" and n_sweeps:
-        n_sweeps = 0
+@pytest.mark.parametrize(("source", "n_sweeps"), [("posterior", 0), ("posterior", 3), ("prior", 0)])
+def test_a_row_has_its_draws_in_whatever_company(
+    source: Any, n_sweeps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where rows come in blocks: of seven rows, and of one."""
     rbse = fitted()
+    monkeypatch.setattr(inputs, "BLOCK", 7 * 4 * K)
     whole = rbse.sample_transform(X, 4, source=source, n_sweeps=n_sweeps, random_state=1)
     order = np.random.default_rng(0).permutation(len(X))[:17]
     part = rbse.sample_transform(X[order], 4, source=source, n_sweeps=n_sweeps, random_state=1)
@@ -87,6 +89,20 @@ def test_a_row_has_its_draws_in_whatever_company(n_sweeps: int, source: Any) -> 
     assert (other != whole).any()
     # Draws of one row are different models.
     assert (whole[:, 0] != whole[:, 1]).any()
+    monkeypatch.setattr(inputs, "BLOCK", 1)
+    again = rbse.sample_transform(X, 4, source=source, n_sweeps=n_sweeps, random_state=1)
+    np.testing.assert_array_equal(again, whole)
+
+
+def test_a_row_is_filled_and_scored_alike_in_whatever_company(monkeypatch: pytest.MonkeyPatch) -> None:
+    rbse, holes = fitted(), X.copy()
+    holes[::2, 3] = np.nan
+    for method, asked in ((rbse.impute, holes), (rbse.outlier_score, X)):
+        whole = method(asked, random_state=1)
+        monkeypatch.setattr(inputs, "BLOCK", 5 * D)
+        np.testing.assert_allclose(method(asked[3:30], random_state=1), whole[3:30], rtol=1e-5)
+        monkeypatch.undo()
+        assert (method(asked, random_state=2) != whole).any()
 
 
 def test_mean_draws_are_transform() -> None:
@@ -156,8 +172,13 @@ def test_partial_fit_goes_on() -> None:
     # A copy from disk has no chains under way, but goes on learning from where it was.
     again = pickle.loads(pickle.dumps(rbse))
     assert again.partial_fit(X).score(X) > first + 0.5
-    fitted_before = clone(rbse).fit(X)
-    assert fitted_before.partial_fit(X).score(X) == pytest.approx(fitted_before.score(X))
+    assert len(again.history_) == 62
+    before = clone(rbse).fit(X)
+    score, n_iter = before.score(X), before.n_iter_
+    before.partial_fit(X)
+    assert before.n_iter_ == n_iter + 1
+    assert before.score(X) == pytest.approx(score, abs=0.5)
+    assert before.score(X) != score
 
 
 def test_samples_look_like_the_data() -> None:
@@ -235,6 +256,8 @@ def test_saved_and_loaded(law: str, tmp_path: Path) -> None:
     named = RBSE(K, n_epochs=1).fit(pd.DataFrame(X, columns=list("abcdefghijkl")))
     named.save(tmp_path / "named.safetensors")
     assert list(RBSE.load(tmp_path / "named.safetensors").feature_names_in_) == list("abcdefghijkl")
+    RBSE(K, law=Laplace, n_epochs=1).fit(X).save(tmp_path / "laplace.safetensors")
+    assert clone(RBSE.load(tmp_path / "laplace.safetensors")).fit(X).partial_fit(X).n_iter_ > 1
 
 
 def test_pipelines_grids_and_frames() -> None:

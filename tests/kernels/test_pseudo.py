@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from ebse.laws import Point
 from ebse.training import pseudo_log_likelihood
 from kernels.single import WEIGHTS, chains, ensemble, threads
 
@@ -25,9 +26,17 @@ def test_the_kernel_agrees_with_the_plain_sum(W: str, shape: tuple[int, int], n_
     torch.testing.assert_close(found.double(), pseudo_log_likelihood(wide, v.double()), rtol=1e-4, atol=1e-4)
 
 
-def test_units_that_are_certain_stay_finite() -> None:
-    """Weights so strong that a hidden unit is certain: 1 + p (e^W − 1) is 0 in single precision."""
+@pytest.mark.parametrize("scale", [5.0, 15.0, 30.0])
+def test_strong_weights(scale: float) -> None:
+    """Hidden units that are certain, and weights whose exponentials overflow."""
     small = ensemble("certain", 8, 16)
-    strong = small.with_laws(W=small.W.with_alpha({"theta_bar": 30 * small.W.alpha["theta_bar"]}))
-    found = pseudo_log_likelihood(strong, chains(20, 8, 16).v)
-    assert torch.isfinite(found).all()
+    strong = small.with_laws(W=Point(scale * small.W.alpha["theta_bar"]))
+    v = chains(20, 8, 16).v
+    wide = strong.with_laws(
+        **{
+            letter: law.with_alpha({name: x.double() for name, x in law.alpha.items()})
+            for letter, law in strong.laws.items()
+        }
+    )
+    expected = pseudo_log_likelihood(wide, v.double())
+    torch.testing.assert_close(pseudo_log_likelihood(strong, v).double(), expected, rtol=1e-4, atol=1e-3)

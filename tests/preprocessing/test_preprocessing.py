@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from scipy import sparse
 
 from ebse.preprocessing import UnitScaling, sample_binary, threshold
@@ -50,11 +51,19 @@ def test_thresholds() -> None:
     assert threshold([[0.5, 0.51], [0.0, 1.0]]).tolist() == [[0, 1], [0, 1]]
     assert threshold(np.array([[100, 200]], dtype=np.uint8)).tolist() == [[0, 1]]
     assert threshold([[0.2]], at=0.1).tolist() == [[1]]
+    assert threshold(np.array([[0, 1]], dtype=np.uint8)).tolist() == [[0, 1]]
+    assert threshold(torch.tensor([[100, 200]], dtype=torch.uint8)).tolist() == [[0, 1]]
+
+
+def test_clipped_values_are_counted() -> None:
+    found = UnitScaling.found_in(X)
+    later = np.array([[0.0, 100.0, -1.0, 7.0], [1.0, 0.0, 0.0, 7.5]])
+    assert found.clipped(later) == 2 / 8
+    plain = UnitScaling.none(2)
+    assert plain.clipped(sparse.csr_array(np.array([[0.0, 3.0], [0.5, 0.0]]))) == 1 / 4
 
 
 def test_sampled_units_have_their_probabilities() -> None:
-    import torch
-
     p = np.tile(np.array([0.0, 0.2, 0.7, 1.0], dtype=np.float32), (20_000, 1))
     drawn = torch.from_numpy(sample_binary(p, random_state=0)).double()
     expected = torch.from_numpy(p[0]).double()

@@ -40,7 +40,9 @@ def converted(rbm: Any, law: Any, noise: float | None, preserve: str) -> Restric
 
 def _parameters(rbm: Any) -> tuple[Tensor, Tensor, Tensor]:
     """W (D, K), b and c of a scikit-learn RBM or of three arrays."""
-    if hasattr(rbm, "components_"):
+    if hasattr(rbm, "effective_components_"):
+        arrays = (np.asarray(rbm.effective_components_).T, rbm.intercept_visible_, rbm.intercept_hidden_)
+    elif hasattr(rbm, "intercept_visible_"):
         arrays = (np.asarray(rbm.components_).T, rbm.intercept_visible_, rbm.intercept_hidden_)
     elif isinstance(rbm, (tuple, list)) and len(rbm) == 3:
         arrays = tuple(x.detach().cpu().numpy() if isinstance(x, Tensor) else x for x in rbm)  # type: ignore[assignment]
@@ -59,7 +61,7 @@ def save_estimator(path: str | Path, estimator: Any) -> None:
     low, width = (torch.from_numpy(np.array(x)) for x in estimator._scaling)
     tensors |= {"scaling.low": low, "scaling.width": width}
     if estimator.chains_ is not None:
-        tensors["chains"] = torch.from_numpy(estimator.chains_)
+        tensors["chains"] = torch.from_numpy(np.array(estimator.chains_))
     facts = {
         "ensemble": described,
         "parameters": _plain(estimator.get_params(deep=False)),
@@ -77,6 +79,7 @@ def load_estimator(path: str | Path, made_by: type[Estimator]) -> Estimator:
         estimator: Any = made_by(**facts["parameters"])
         scaling = UnitScaling(tensors["scaling.low"].numpy(), tensors["scaling.width"].numpy())
         chains = tensors["chains"].numpy() if "chains" in tensors else None
+        _require_fitting(scaling, chains, ensemble.D)
         estimator._fitted(ensemble, scaling, history=facts["history"], chains=chains)
         estimator.n_features_in_ = ensemble.D
         if facts["feature_names"]:
@@ -85,12 +88,20 @@ def load_estimator(path: str | Path, made_by: type[Estimator]) -> Estimator:
     return made
 
 
+def _require_fitting(scaling: UnitScaling, chains: Any, D: int) -> None:
+    """Scaling and chains of D features that can be computed with."""
+    if not all(x.shape == (D,) and np.isfinite(x).all() for x in scaling) or not (scaling.width > 0).all():
+        raise ValueError(f"scaling must have a finite low and a positive width for each of {D} features")
+    if chains is not None and (chains.ndim != 2 or chains.shape[1] != D or not np.isin(chains, (0, 1)).all()):
+        raise ValueError(f"chains must be binary rows of {D} units, got shape {chains.shape}")
+
+
 def _plain(parameters: dict[str, Any]) -> dict[str, Any]:
     """Parameters as JSON has them; a random state that is not a number is left out."""
     plain: dict[str, Any] = {}
     for name, value in parameters.items():
         if isinstance(value, type):
-            value = value.__name__.lower()
+            value = value.__name__
         if isinstance(value, np.generic):
             value = value.item()
         plain[name] = value if isinstance(value, (str, int, float, bool, type(None))) else None

@@ -20,10 +20,10 @@ Source = Literal["posterior", "prior", "mean"]
 Ensemble = RestrictedBoltzmannEnsemble
 
 
-def in_blocks(function: Callable[[Tensor], Tensor], v: Any) -> Array:
-    """function(v) of rows (N, D), so many at a time that memory stays small."""
+def in_blocks(function: Callable[[Tensor], Tensor], v: Any, width: int) -> Array:
+    """function(v) of rows (N, D), so many at a time that they, and ``width`` numbers for each, are few."""
     with torch.no_grad():
-        parts = [function(as_tensor(v[rows])).numpy() for rows in row_blocks(v)]
+        parts = [function(as_tensor(v[rows])).numpy() for rows in row_blocks(v, width)]
     return np.concatenate(parts)
 
 
@@ -32,10 +32,10 @@ def drawn(
 ) -> Array:
     """P(h | v, θ) of n_draws models for each row (N, n_draws, K); noise belongs to what is in a row."""
     if source == "mean":
-        mean = in_blocks(ensemble.frozen().mean_h_given_v, v)
+        mean = in_blocks(ensemble.frozen().mean_h_given_v, v, ensemble.K)
         return np.repeat(mean[:, np.newaxis], n_draws, axis=1)
     draws = np.empty((v.shape[0], n_draws, ensemble.K), dtype=np.float32)
-    for rows in row_blocks(v):
+    for rows in row_blocks(v, n_draws * ensemble.K):
         block = as_tensor(v[rows])
         placed: dict[str, Any] = {"generator": generator_of(seed), "numbers": row_numbers(block.numpy())}
         if source == "prior":
@@ -50,7 +50,7 @@ def imputed(ensemble: Ensemble, v: Any, *, n_sweeps: int, seed: int) -> tuple[Ar
     """Rows whose NaN entries are E[v | the rest], and the same with draws in their place."""
     ensemble = ensemble.frozen()
     means, draws = (np.empty(v.shape, dtype=np.float32) for _ in range(2))
-    for rows in row_blocks(v):
+    for rows in row_blocks(v, ensemble.K):
         block = as_tensor(v[rows])
         mean, draw = conditional_sweeps(
             ensemble,
@@ -81,11 +81,10 @@ def new_rows(ensemble: Ensemble, chains: Array | None, n: int, *, n_sweeps: int,
 
 def pulls(ensemble: Ensemble, v: Any, *, n_draws: int, seed: int) -> Array:
     """How far images of each row lie from it: the mean over draws of |v − E[v | h]|², per unit."""
-    h = drawn(ensemble, v, n_draws, source="posterior", n_sweeps=0, read="input", seed=seed)
-    ensemble = ensemble.frozen()
-    found = np.empty(v.shape[0], dtype=np.float32)
-    for rows in row_blocks(v):
+    frozen, found = ensemble.frozen(), np.empty(v.shape[0], dtype=np.float32)
+    for rows in row_blocks(v, n_draws * max(ensemble.D, ensemble.K)):
+        h = drawn(ensemble, v[rows], n_draws, source="posterior", n_sweeps=0, read="input", seed=seed)
         with torch.no_grad():
-            back = ensemble.mean_v_given_h(torch.from_numpy(h[rows]))
+            back = frozen.mean_v_given_h(torch.from_numpy(h))
         found[rows] = ((as_tensor(v[rows])[:, None] - back) ** 2).mean((1, 2)).numpy()
     return found

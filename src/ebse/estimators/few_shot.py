@@ -4,6 +4,7 @@ from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
@@ -12,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ebse.arguments import count, option
-from ebse.estimators.inputs import at_the_door, seed_of
+from ebse.estimators.inputs import at_the_door, row_blocks, seed_of
 from ebse.estimators.on_draws import OnDraws, SharedDraws, UnpenalisedLogistic
 from ebse.estimators.walking import how_far
 
@@ -22,7 +23,10 @@ PRESENCE, SPREAD = 0.01, 0.5
 """Noise along the gauge: the presence of Bernoulli connections, the standard deviation of Gaussian ones."""
 
 
-ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float32, np.float64]}
+ROW = 2**12
+"""Numbers that a row's draws count for where many rows are predicted: about a thousand at a time."""
+
+ACCEPTED: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32, np.uint8]}
 """What rows may be."""
 
 
@@ -60,11 +64,12 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         "input" or "state", see :meth:`ebse.RBSE.sample_transform`.
     noise
         Of the models, along the gauge: "auto" is a presence of 0.01 (standard deviation 0.5 under a Gaussian
-        law), None keeps the noise that was learned.
+        law, the learned one for real values), None keeps the noise that was learned.
     aggregate
         "mean_proba" averages probabilities over draws, "vote" counts draws.
     unlabeled_label
-        The value in y that says that a row has no label, −1 for scikit-learn's convention. None: all have.
+        The value in y that says that a row has no label: −1 for scikit-learn's convention, ``np.nan`` for
+        missing values of any kind. None: all rows have labels.
     random_state
         A seed, for results that repeat.
 
@@ -112,9 +117,14 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
     def fit(self, X: Any, y: Any, *, X_unlabeled: Any = None) -> Self:
         """Learn from labelled rows X (N, D) with y, and from X_unlabeled (M, D) without."""
         self._require_options()
+        blank = None if y is None else pd.isna(pd.Series(np.asarray(y, dtype=object).ravel())).to_numpy()
+        if blank is not None and blank.any():
+            y = self._filled(y, blank)
         X, y = validate_data(self, at_the_door(X), y, **ACCEPTED)
         check_classification_targets(y)
         labelled = np.ones(len(y), bool) if self.unlabeled_label is None else y != self.unlabeled_label
+        if blank is not None and blank.any():
+            labelled = ~blank
         if not labelled.any():
             raise ValueError(
                 f"y must have labels, got {self.unlabeled_label!r} (unlabeled_label) for every row; label at "
@@ -133,6 +143,7 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
     def representations(self, X: Any) -> Array:
         """Draws of each row (N, n_draws, K), as the classifier sees them."""
         inner = self.representation_
+        X = _named(X, getattr(inner, "feature_names_in_", None))
         if not hasattr(inner, "sample_transform"):
             one: Array = np.asarray(inner.transform(X))[:, np.newaxis]
             return one
@@ -151,6 +162,9 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         """Draws of the rows that episodes share, where the representation is frozen and needs no label."""
         if not isinstance(self.representation, FrozenEstimator):
             return None
+        # Without chains the length of the walk would depend on the rows of the episode.
+        if self.n_sweeps == "auto" and getattr(self.representation.estimator, "chains_", None) is None:
+            return None
         ready: FewShotClassifier = clone(self)
         ready._require_options()
         ready._prepare(at_the_door(X))
@@ -168,14 +182,32 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         return found
 
     def uncertainty(self, X: Any) -> Uncertainty:
-        """Entropy of each prediction, and its part that the drawn models disagree on."""
+        """Entropy of each prediction, and its part that the drawn models disagree on.
+
+        The default classifier has no penalty and is far too sure of itself on few labels: use the figures to
+        rank rows, not as probabilities. Where nothing is drawn (``source_`` is "mean") models cannot
+        disagree; ``n_sweeps=0`` draws.
+        """
         p = self._of_draws(X)
         entropy = _entropy(p.mean(1))
         return Uncertainty(entropy, entropy - _entropy(p).mean(1))
 
+    def _filled(self, y: Any, blank: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+        """y with any label in place of those that are missing, where missing labels were announced."""
+        if self.unlabeled_label is None or not pd.isna(self.unlabeled_label):
+            raise ValueError(
+                f"y must have no missing labels (NaN or None), got {blank.sum()}; pass "
+                "unlabeled_label=np.nan, or the rows without labels as X_unlabeled"
+            )
+        if blank.all():
+            raise ValueError("y must have labels, got none; label at least one row of each class")
+        labels = np.asarray(y, dtype=object).ravel()
+        return np.array(np.where(blank, labels[~blank][0], labels).tolist())
+
     def _prepare(self, rows: Any) -> None:
         """Everything that needs no label: the representation, and how far it walks."""
         self._seed = seed_of(self.random_state)
+        rows = _named(rows, getattr(self, "feature_names_in_", None))
         self.representation_ = _learned(self.representation, rows, self._seed)
         self.n_sweeps_ = self._how_far(rows)
         self.source_ = "mean" if self.n_sweeps == "auto" and self.n_sweeps_ == 0 else "posterior"
@@ -184,17 +216,23 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         """Probabilities of the classes for every draw (N, n_draws, n_classes)."""
         check_is_fitted(self)
         X = self._checked(X)
-        return self.classifier_.probabilities(self.representations(X), self._mean(X))
+        return np.concatenate(
+            [
+                self.classifier_.probabilities(self.representations(X[rows]), self._mean(X[rows]))
+                for rows in row_blocks(X, ROW)
+            ]
+        )
 
     def _mean(self, X: Any) -> Array | None:
         """The mean representation, where it is asked, too: only where the walk is not the caller's choice."""
         if self.n_sweeps != "auto" or self.source_ == "mean":
             return None
-        mean: Array = self.representation_.transform(X)
+        inner = self.representation_
+        mean: Array = np.asarray(inner.transform(_named(X, getattr(inner, "feature_names_in_", None))))
         return mean
 
     def _new(self) -> OnDraws:
-        chosen = UnpenalisedLogistic() if self.classifier is None else self.classifier
+        chosen = UnpenalisedLogistic() if self.classifier is None else _seeded(self.classifier, self._seed)
         return OnDraws(chosen, votes=self.aggregate == "vote", seed=self._seed)
 
     def _how_far(self, rows: Any) -> int:
@@ -202,10 +240,12 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
             return count("n_sweeps", self.n_sweeps, least=0)  # type: ignore[arg-type]
         if not hasattr(self.representation_, "sample_transform"):
             return 0
-        return how_far(self.representation_, rows, seed=self._seed)
+        return how_far(self.representation_, rows)
 
     def _noise(self) -> float | None:
         if self.noise == "auto":
+            if getattr(self.representation_, "visible", "binary") == "real":
+                return None
             return SPREAD if hasattr(self.representation_, "scale_") else PRESENCE
         return self.noise  # type: ignore[return-value]
 
@@ -218,7 +258,7 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
             if isinstance(value, str):
                 option(name, value, ("auto",))
         if self.aggregate == "mean_proba" and not hasattr(
-            self.classifier or UnpenalisedLogistic, "predict_proba"
+            UnpenalisedLogistic if self.classifier is None else self.classifier, "predict_proba"
         ):
             raise TypeError(
                 f"classifier must have predict_proba for aggregate='mean_proba', got "
@@ -241,10 +281,20 @@ def _learned(representation: Any, rows: Any, seed: int) -> Any:
     if isinstance(representation, FrozenEstimator):
         check_is_fitted(representation.estimator)
         return representation.estimator
-    copy = clone(representation)
+    return _seeded(representation, seed).fit(rows)
+
+
+def _seeded(estimator: Any, seed: int) -> Any:
+    """A copy that repeats, also where it was given no random state of its own."""
+    copy = clone(estimator)
     if copy.get_params().get("random_state", seed) is None:
         copy.set_params(random_state=seed)
-    return copy.fit(rows)
+    return copy
+
+
+def _named(X: Any, names: Any) -> Any:
+    """X as a frame, where what is asked learned from one."""
+    return X if names is None or sparse.issparse(X) else pd.DataFrame(X, columns=names)
 
 
 def _stacked(a: Any, b: Any) -> Any:

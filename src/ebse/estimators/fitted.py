@@ -1,5 +1,6 @@
 """What a fitted ensemble holds, as NumPy arrays, and the door that rows come in by."""
 
+import warnings
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,6 +21,9 @@ from ebse.training import Training
 Array = npt.NDArray[np.floating[Any]]
 AnyLaw = TypeVar("AnyLaw", bound=Law)
 
+MANY = 0.2
+"""Share of clipped values from which on a user is told."""
+
 
 class FittedEnsemble(BaseEstimator):  # type: ignore[misc]
     """An interface: the fitted half of :class:`ebse.RBSE`, which says how it is learned and what it does."""
@@ -33,6 +37,7 @@ class FittedEnsemble(BaseEstimator):  # type: ignore[misc]
     @property
     def components_(self) -> Array:
         """Means of the connections (n_components, n_features)."""
+        check_is_fitted(self)
         return self._alpha("W", self._laws.templates["W"].names[0]).T
 
     @property
@@ -72,20 +77,23 @@ class FittedEnsemble(BaseEstimator):  # type: ignore[misc]
         return W
 
     def _alpha(self, letter: str, name: str) -> Array:
+        check_is_fitted(self)
         return self.alpha_[letter][name]
 
     def _ensemble(self) -> RestrictedBoltzmannEnsemble:
+        check_is_fitted(self)
         return self._laws.with_alpha(self.alpha_)
 
     def _seed(self, random_state: Any) -> int:
         return seed_of(self.random_state if random_state is None else random_state)
 
-    def _keep(self, run: Training) -> None:
+    def _keep(self, run: Training, scaling: UnitScaling, before: list[Any]) -> None:
+        """Hold what a run has learned, its history behind that of those before."""
         chains = run.chains
         self._fitted(
             run.ensemble,
-            self._scaling,
-            history=list(run.history),
+            scaling,
+            history=[*before, *run.history],
             chains=None if chains is None else chains.numpy().copy(),
         )
 
@@ -104,38 +112,66 @@ class FittedEnsemble(BaseEstimator):  # type: ignore[misc]
         self.feature_low_, self.feature_width_ = scaling
         self.history_, self.chains_, self.n_iter_ = history, chains, len(history)
 
-    def _training_rows(self, X: Any, *, reset: bool) -> Any:
-        """Rows to learn from, in [0, 1]."""
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "alpha_")
+
+    def _training_rows(self, X: Any, *, reset: bool) -> tuple[Any, UnitScaling]:
+        """Rows to learn from, in [0, 1], and how they were brought there."""
         option("scaling", self.scaling, ("auto", "error"))
         rows = self._checked(X, reset=reset)
-        if reset:
-            found = UnitScaling.found_in(rows, image=is_image(X))
-            if len(found.scaled) and self.scaling == "error":
-                raise ValueError(
-                    f"X must lie in [0, 1] with scaling='error', got {len(found.scaled)} features that do "
-                    "not; scale them yourself, or use scaling='auto'"
-                )
-            if len(found.scaled) and self.verbose:
-                tqdm.write(f"RBSE: {len(found.scaled)} of {rows.shape[1]} features are scaled to [0, 1]")
-            self._scaling = found
-        v = self._scaling.apply(rows)
-        return v if hasattr(v, "tocsr") else as_tensor(v)
+        scaling = UnitScaling.found_in(rows, image=is_image(rows)) if reset else self._scaling
+        n_scaled = len(scaling.scaled)
+        if n_scaled and self.scaling == "error":
+            raise ValueError(
+                f"X must lie in [0, 1] with scaling='error', got {n_scaled} features that do not; scale them "
+                "yourself, or use scaling='auto'"
+            )
+        if n_scaled and reset and self.verbose:
+            tqdm.write(f"RBSE: {n_scaled} of {rows.shape[1]} features are scaled to [0, 1]")
+        v = self._applied(scaling, rows)
+        return (v if hasattr(v, "tocsr") else as_tensor(v)), scaling
 
-    def _rows(self, X: Any, *, missing: bool = False) -> tuple[Any, np.dtype[Any]]:
+    def _rows(self, X: Any, *, missing: bool = False) -> tuple[Any, type[np.floating[Any]]]:
         """Rows in [0, 1], and the floating type of what was given."""
         check_is_fitted(self)
         rows = self._checked(X, reset=False, missing=missing)
-        return self._scaling.apply(rows), rows.dtype
+        dtype = np.float64 if rows.dtype == np.float64 else np.float32
+        return self._applied(self._scaling, rows), dtype
+
+    def _applied(self, scaling: UnitScaling, rows: Any) -> Any:
+        """Rows in [0, 1]; said aloud, or refused, where many were not on the scale of those learned from."""
+        clipped = scaling.clipped(rows)
+        if clipped and self.scaling == "error":
+            raise ValueError(
+                f"X must lie in [0, 1] with scaling='error', got {clipped:.0%} of values that do not; scale "
+                "them yourself, or use scaling='auto'"
+            )
+        if clipped > MANY:
+            warnings.warn(
+                f"{clipped:.0%} of the values of X are beyond the range of those that were learned from "
+                "and are clipped to it; are they on the same scale?",
+                stacklevel=4,
+            )
+        return scaling.apply(rows)
 
     def _checked(self, X: Any, *, reset: bool, missing: bool = False) -> Any:
-        return validate_data(
-            self,
-            at_the_door(X),
-            reset=reset,
-            accept_sparse=not missing and "csr",
-            dtype=[np.float32, np.float64],
-            ensure_all_finite="allow-nan" if missing else True,
-        )
+        try:
+            return validate_data(
+                self,
+                at_the_door(X),
+                reset=reset,
+                accept_sparse=not missing and "csr",
+                # Whole numbers become the first of these; 8-bit ones stay what they are, images.
+                dtype=[np.float64, np.float32, np.uint8],
+                ensure_all_finite="allow-nan" if missing else True,
+            )
+        except ValueError as error:
+            if not str(error).startswith("Input X contains NaN"):
+                raise
+            raise ValueError(
+                "Input X contains NaN; fill missing entries first, with SimpleImputer for one, fit, and let "
+                "RBSE.impute fill them from the rest of their rows"
+            ) from None
 
     def _require_binary(self, name: str) -> None:
         check_is_fitted(self)

@@ -11,22 +11,26 @@ from torch import Tensor
 from ebse import noise
 
 BLOCK = 2**22
-"""Values that are densified, or hashed, at once."""
+"""Values that are densified, hashed or made at once."""
+
+MISSING = 2.0
+"""What NaN counts as in the number of a row: no value of a unit."""
 
 
 def at_the_door(X: Any) -> Any:
-    """X with tensors as arrays, and 8-bit or boolean arrays as float32; anything else as it is."""
+    """X with tensors as arrays, and boolean or half-precision ones as float32; anything else as it is."""
     if isinstance(X, Tensor):
         X = X.detach().cpu()
         X = X.float().numpy() if X.dtype in (torch.bfloat16, torch.float16) else X.numpy()
-    if isinstance(X, np.ndarray) and X.dtype in (np.uint8, np.bool_, np.float16):
+    if isinstance(X, np.ndarray) and X.dtype in (np.bool_, np.float16):
         X = X.astype(np.float32)
-    return X
+    # Images (N, height, width) as rows of pixels.
+    return X.reshape(len(X), -1) if isinstance(X, np.ndarray) and X.dtype == np.uint8 and X.ndim == 3 else X
 
 
 def is_image(X: Any) -> bool:
-    """Whether X holds 8-bit numbers, the grey values of images."""
-    return isinstance(X, (np.ndarray, Tensor)) and X.dtype in (np.uint8, torch.uint8)
+    """Whether X, an array or a csr matrix, holds 8-bit numbers, the grey values of images."""
+    return getattr(X, "dtype", None) == np.uint8
 
 
 def as_tensor(v: Any) -> Tensor:
@@ -37,26 +41,25 @@ def as_tensor(v: Any) -> Tensor:
     return torch.from_numpy(v if v.flags.writeable else v.copy())
 
 
-def row_blocks(v: Any) -> list[slice]:
-    """Slices of rows (n, D), none with more than BLOCK values."""
-    step = max(BLOCK // max(v.shape[1], 1), 1)
+def row_blocks(v: Any, width: int = 1) -> list[slice]:
+    """Slices of rows (n, D) that have, or make ``width`` numbers each, no more than BLOCK values."""
+    step = max(BLOCK // max(v.shape[1], width), 1)
     return [slice(start, start + step) for start in range(0, v.shape[0], step)]
 
 
 def row_numbers(v: npt.NDArray[np.float32]) -> noise.Numbers:
-    """A 64-bit number for each row (n, D), made of its values alone: Σ_i a_i x_i mod 2⁶⁴, mixed.
+    """A 64-bit number for each row (n, D), made of its values alone: Σ_i mix(x_i + i · golden), mixed.
 
-    x_i are the bits of v_i and a_i fixed odd words, so that two rows share a number with a probability of
-    about 2⁻⁶⁴ for each pair.
+    x_i is v_i in steps of 2⁻²⁰, so that a feature that was scaled in another precision, or in another
+    order, gives the same number. Two different rows share one with a probability of about 2⁻⁶⁴.
     """
-    a = np.arange(1, v.shape[1] + 1, dtype=np.uint64) * np.uint64(noise.GOLDEN)
-    noise.mix(a)
-    a |= np.uint64(1)
+    place = np.arange(v.shape[1], dtype=np.uint64) * np.uint64(noise.GOLDEN)
     numbers = np.empty(len(v), dtype=np.uint64)
     for rows in row_blocks(v):
-        # The sum with 0 makes −0 the same as 0.
-        bits = (v[rows] + np.float32(0)).view(np.uint32).astype(np.uint64)
-        numbers[rows] = (bits * a).sum(1, dtype=np.uint64)
+        steps = np.rint(np.nan_to_num(v[rows], nan=MISSING) * np.float32(2**20)).astype(np.uint64)
+        steps += place
+        noise.mix(steps)
+        numbers[rows] = steps.sum(1, dtype=np.uint64)
     noise.mix(numbers)
     return numbers
 

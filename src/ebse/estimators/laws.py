@@ -9,8 +9,10 @@ import torch
 from ebse.laws import Bernoulli, Gaussian, Law, Point
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.models.rbse import Visible
+from ebse.models.storage import FAMILIES
 
 LAWS: dict[str, type[Law]] = {"bernoulli": Bernoulli, "gaussian": Gaussian, "point": Point}
+"""Those that users name; files name all of ebse's own."""
 NOISE_NAMES: dict[type[Law], str] = {Bernoulli: "p", Gaussian: "sigma"}
 """What the noise of a law is called where it starts."""
 
@@ -21,6 +23,8 @@ def family(name: str, law: Any) -> type[Law]:
     """The class of a law that was given by its name or as a class."""
     if isinstance(law, str) and law in LAWS:
         return LAWS[law]
+    if isinstance(law, str) and law in FAMILIES:
+        return FAMILIES[law]
     if isinstance(law, type) and issubclass(law, Law):
         return law
     words = ", ".join(repr(word) for word in LAWS)
@@ -38,6 +42,10 @@ def start_noise(law: type[Law], noise: float | None) -> dict[str, float]:
             f"noise must be None for the law {law.__name__}, got {noise!r}; only 'bernoulli' (the "
             "probability that a connection is present) and 'gaussian' (a standard deviation) take a number"
         )
+    largest = 1.0 if law is Bernoulli else float("inf")
+    if not 0 <= noise <= largest or (law is Bernoulli and noise == 0):
+        allowed = "a probability of presence in (0, 1]" if law is Bernoulli else "a standard deviation >= 0"
+        raise ValueError(f"noise must be {allowed} for the law {law.__name__}, got {noise!r}; pass one")
     return {NOISE_NAMES[law]: noise}
 
 

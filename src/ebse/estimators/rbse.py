@@ -1,7 +1,7 @@
 """``RBSE``: a restricted Boltzmann stochastic ensemble as a scikit-learn transformer."""
 
 from pathlib import Path
-from typing import Any, Self, TypeVar, final
+from typing import Any, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,19 +18,20 @@ from ebse.estimators.inputs import as_tensor, at_the_door, generator_of, seed_of
 from ebse.estimators.laws import with_noise
 from ebse.estimators.plots import tiles
 from ebse.estimators.training import n_epochs_for, new_run, progress, threads_for
-from ebse.laws import Law
 from ebse.preprocessing import UnitScaling
 from ebse.representation import Read, map_back
 from ebse.sampling import LogLikelihood, log_likelihood
-from ebse.training import Training, pseudo_log_likelihood
+from ebse.training import pseudo_log_likelihood
 
 Array = npt.NDArray[np.floating[Any]]
-AnyLaw = TypeVar("AnyLaw", bound=Law)
 
 
 @final
 class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  # type: ignore[misc]
     """A restricted Boltzmann machine whose weights are random, with a law that is learned without labels.
+
+    For binary features, probabilities and images. Quantities are squeezed into [0, 1] and count as
+    probabilities, which says little about them: split or bin them first (``KBinsDiscretizer``).
 
     Parameters
     ----------
@@ -57,7 +58,8 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  
         Sweeps of a chain in each update.
     scaling
         "auto": features that leave [0, 1] in ``fit`` are scaled by their minimum and maximum (8-bit images
-        by 255), later values are clipped. "error": such features are refused.
+        by 255), later values are clipped, with a warning if they are many. "error": values outside
+        [0, 1] are refused.
     random_state
         A seed, for results that repeat.
     verbose
@@ -125,9 +127,9 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from the rows of X (N, D); y is not looked at.
 
-        After Ctrl-C the estimator is fitted with what was learned so far.
+        After Ctrl-C the estimator is fitted with what was learned so far; ``partial_fit`` goes on from there.
         """
-        v = self._training_rows(X, reset=True)
+        v, scaling = self._training_rows(X, reset=True)
         run = new_run(self, v, schedule="linear", generator=generator_of(seed_of(self.random_state)))
         n_epochs = n_epochs_for(self, v.shape[0])
         bar, report = progress(n_epochs, self.verbose)
@@ -135,28 +137,28 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  
             with bar, threads_for(v.shape[1] * self.n_components):
                 run.fit(v, n_epochs, callback=report)
         finally:
-            self._keep(run)
+            self._keep(run, scaling, [])
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """One more pass over the rows of X, at a constant rate; chains go on where they were."""
+        """One more pass over the rows of X, at a constant rate.
+
+        Chains go on where they were, unless the estimator was fitted, loaded or copied in between: then new
+        ones leave from the data.
+        """
         first = not hasattr(self, "alpha_")
-        v = self._training_rows(X, reset=first)
-        run = getattr(self, "_run", None)
+        v, scaling = self._training_rows(X, reset=first)
+        run, before = getattr(self, "_run", None), [] if first else self.history_
         if run is None:
-            generator = generator_of(seed_of(self.random_state))
-            run = new_run(self, v, schedule="constant", generator=generator)
-            if not first:
-                run = Training(
-                    self._ensemble(),
-                    e_step=run._engine.e_step,
-                    m_step=run._engine.m_step,
-                    batch_size=run.batch_size,
-                    generator=generator,
-                )
+            # Another seed for every run, or one would repeat the noise of the last.
+            generator = generator_of(seed_of(self.random_state) + len(before))
+            start = None if first else self._ensemble()
+            run = new_run(self, v, schedule="constant", generator=generator, start=start)
+        else:
+            before = before[: len(before) - len(run.history)]
         with threads_for(v.shape[1] * self.n_components):
             run.fit(v, 1)
-        self._keep(run)
+        self._keep(run, scaling, before)
         self._run = run
         return self
 
@@ -164,14 +166,14 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  
         """P(h | v) (N, n_components): the mean representation, every model integrated out."""
         v, dtype = self._rows(X)
         ensemble = self._ensemble().frozen()
-        return in_blocks(ensemble.mean_h_given_v, v).astype(dtype, copy=False)
+        return in_blocks(ensemble.mean_h_given_v, v, ensemble.K).astype(dtype, copy=False)
 
     def inverse_transform(self, H: Any) -> Array:
         """Features (N, D) for hidden means H (N, n_components): P(v | h) by the average model E[θ]."""
         check_is_fitted(self)
         h = check_array(at_the_door(H), dtype=[np.float32, np.float64], input_name="H")
         ensemble = self._ensemble()
-        v = in_blocks(lambda h: map_back(ensemble, h), h)
+        v = in_blocks(lambda h: map_back(ensemble, h), h, ensemble.D)
         return self._scaling.undo(v).astype(h.dtype, copy=False)
 
     def sample_transform(
@@ -212,6 +214,8 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  
                 f"n_sweeps must be 0 where source is {source!r}, got {n_sweeps}; only models from the "
                 "posterior are met on a walk"
             )
+        if noise is not None:
+            self._require_binary("another noise")
         v, dtype = self._rows(X)
         draws = drawn(
             with_noise(self._ensemble(), noise),
@@ -228,14 +232,14 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  
         """−F(v) of each row: its log-likelihood but for a constant, log ζ, that all rows share."""
         v, dtype = self._rows(X)
         ensemble = self._ensemble().frozen()
-        return in_blocks(lambda v: -ensemble.free_energy(v), v).astype(dtype, copy=False)
+        return in_blocks(lambda v: -ensemble.free_energy(v), v, ensemble.K).astype(dtype, copy=False)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean pseudo-log-likelihood Σ_i log P(v_i | v_−i) of the rows; models can be ranked by it."""
         self._require_binary("score")
         v, _ = self._rows(X)
         ensemble = self._ensemble().frozen()
-        return float(in_blocks(lambda v: pseudo_log_likelihood(ensemble, v), v).mean())
+        return float(in_blocks(lambda v: pseudo_log_likelihood(ensemble, v), v, ensemble.K).mean())
 
     def log_likelihood(self, X: Any, *, random_state: Any = None, **options: Any) -> LogLikelihood:
         """Mean log P(v) of binary rows, exact or bracketed: see :func:`ebse.sampling.log_likelihood`."""
@@ -246,8 +250,9 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  
     def sample(self, n_samples: int = 1, *, n_sweeps: int = 200, random_state: Any = None) -> Array:
         """New rows (n_samples, D) on the scale of the features: chains of the ensemble, walked on.
 
-        They leave from the chains of training, or from visible biases where there are none (then give
-        them more sweeps).
+        Units are binary: each value is the low or the high end of its feature's range. Means between are
+        ``inverse_transform(transform(rows))``. Chains leave from those of training, or from visible biases
+        where there are none (then give them more sweeps).
         """
         check_is_fitted(self)
         count("n_samples", n_samples)
@@ -259,7 +264,8 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  
     def impute(self, X: Any, *, method: str = "mean", n_sweeps: int = 100, random_state: Any = None) -> Array:
         """X with its NaN entries filled from P(missing | the rest of the row).
 
-        ``method`` is "mean", averaged over ``n_sweeps`` of a chain, or "draw", where it ended.
+        ``method`` is "mean", averaged over ``n_sweeps`` of a chain, or "draw", where it ended: one of the two
+        ends of the feature's range, which is of use for yes and no, not for quantities.
         """
         option("method", method, ("mean", "draw"))
         self._require_binary("impute")
@@ -272,7 +278,8 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  
     def outlier_score(self, X: Any, *, n_draws: int = 10, random_state: Any = None) -> Array:
         """How far the ensemble pulls each row towards what it knows: high for rows unlike the data.
 
-        The mean squared distance between the row and its images, those of ``n_draws`` models.
+        The mean squared distance between the row and its images, those of ``n_draws`` models. Values beyond
+        the range that was learned from are clipped to it first, and do not stand out.
         """
         v, dtype = self._rows(X)
         found = pulls(self._ensemble(), v, n_draws=n_draws, seed=self._seed(random_state))
@@ -287,7 +294,6 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  
         self, n_components: int = 100, *, image_shape: tuple[int, int] | None = None
     ) -> Figure:
         """A figure of the first components, as images where the features are pixels of a square."""
-        check_is_fitted(self)
         return tiles(self.effective_components_[:n_components], image_shape)
 
     @classmethod
@@ -317,16 +323,18 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  
 
         Its ``sample_transform(X, source="prior")`` draws the masks whatever the row.
         """
+        self._require_binary("dropped")
         W, b, c = self._ensemble().effective()
         made: Self = clone(self).set_params(law="bernoulli", noise=presence)
         laws = converted((W, b, c), "bernoulli", presence, "weights")
         made._fitted(laws, self._scaling, history=self.history_, chains=self.chains_)
-        made.n_features_in_ = self.n_features_in_
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(made, name, getattr(self, name))
         return made
 
     def save(self, path: str | Path) -> None:
         """Write the fitted ensemble to one safetensors file; nothing in it is ever executed."""
-        check_is_fitted(self)
         save_estimator(path, self)
 
     @classmethod

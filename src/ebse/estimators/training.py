@@ -51,19 +51,28 @@ class Settings(Protocol):
     verbose: int
 
 
-def new_run(settings: Settings, v: Any, *, schedule: str, generator: torch.Generator) -> Training:
-    """A run that starts at the data v (N, D)."""
+def new_run(
+    settings: Settings,
+    v: Any,
+    *,
+    schedule: str,
+    generator: torch.Generator,
+    start: RestrictedBoltzmannEnsemble | None = None,
+) -> Training:
+    """A run on the data v (N, D), from ``start`` or from small weights."""
     option("visible", settings.visible, ("binary", "real"))
+    count("n_components", settings.n_components)
     law, bias_law = family("law", settings.law), family("bias_law", settings.bias_law)
-    start = initial_ensemble(
-        v, settings.n_components, law=law, generator=generator, **start_noise(law, settings.noise)
-    )
-    start = RestrictedBoltzmannEnsemble(
-        start.W,
-        _bias(bias_law, start.b, generator),
-        _bias(bias_law, start.c, generator),
-        visible="real" if settings.visible == "real" else "binary",
-    )
+    if start is None:
+        first = initial_ensemble(
+            v, settings.n_components, law=law, generator=generator, **start_noise(law, settings.noise)
+        )
+        start = RestrictedBoltzmannEnsemble(
+            first.W,
+            _bias(bias_law, first.b, generator),
+            _bias(bias_law, first.c, generator),
+            visible="real" if settings.visible == "real" else "binary",
+        )
     return Training(
         start,
         e_step=_e_step(settings),

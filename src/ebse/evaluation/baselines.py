@@ -120,8 +120,8 @@ def baselines(
     ensemble
         A fitted :class:`ebse.RBSE`; adds "RBM" (its mean representation, that of its effective RBM),
         "DropConnect" (half of the effective connections dropped, whatever the example), "RBSE, clamped"
-        (models drawn given the example, as in the paper) and "RBSE, walked" (models of presence 0.01 met
-        on a walk from it).
+        (models drawn given the example, as in the paper) and "RBSE, walked" (models of strong
+        noise met on a walk from it).
     n_components
         Principal components; fewer if the rows or features are fewer.
     n_draws, n_sweeps
@@ -154,5 +154,7 @@ def baselines(
         found["RBM"] = ensemble
         found["DropConnect"] = draws(ensemble.dropped(0.5), source="prior")
         found["RBSE, clamped"] = draws(ensemble)
-        found["RBSE, walked"] = draws(ensemble, n_sweeps=n_sweeps, noise=0.01)
+        # A number is a standard deviation to a Gaussian law, and a presence to any other.
+        strong = 0.5 if hasattr(ensemble, "scale_") else 0.01
+        found["RBSE, walked"] = draws(ensemble, n_sweeps=n_sweeps, noise=strong)
     return found

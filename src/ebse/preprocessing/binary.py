@@ -10,7 +10,7 @@ Array = npt.NDArray[np.float32]
 
 
 def threshold(X: Any, at: float = 0.5) -> Array:
-    """1 where X > ``at``, else 0, float32; uint8 images are compared on their scale of 0 to 255.
+    """1 where X > ``at``, else 0, float32; grey uint8 images count from 0 to 255.
 
     >>> threshold([[0.2, 0.7]])
     array([[0., 1.]], dtype=float32)
@@ -37,8 +37,9 @@ def sample_binary(X: Any, *, random_state: Any = None) -> Array:
 
 
 def _grey(name: str, X: Any) -> Array:
-    """X as float32 rows; uint8 images divided by 255."""
-    is_image = getattr(X, "dtype", None) == np.uint8
+    """X as float32 rows; 8-bit images that have grey values above 1 divided by 255."""
+    X = X.numpy(force=True) if hasattr(X, "numpy") else X
     rows: Array = check_array(X, dtype=np.float32, input_name="X", estimator=name)
-    grey: Array = rows / np.float32(255) if is_image else rows
-    return grey
+    if getattr(X, "dtype", None) == np.uint8 and rows.max() > 1:
+        rows = rows / np.float32(255)
+    return rows

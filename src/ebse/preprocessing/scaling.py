@@ -6,22 +6,32 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-Array = npt.NDArray[np.float32]
+Array = npt.NDArray[np.floating[Any]]
+Bounds = npt.NDArray[np.float64]
+
+BLOCK = 2**20
+"""Values that are held in double precision at once."""
+
+SLACK = 1e-6
+"""How far a value may leave [0, 1] without being called clipped."""
 
 BYTE = 255.0
 """The largest grey value of an 8-bit image."""
 
 
 class UnitScaling(NamedTuple):
-    """(x − low) / width, clipped to [0, 1], feature by feature; low 0 and width 1 leave [0, 1] as it is."""
+    """(x − low) / width, clipped to [0, 1], feature by feature; low 0 and width 1 leave [0, 1] as it is.
 
-    low: Array
-    width: Array
+    In double precision: in single, a feature of large numbers that differ little would lose what it says.
+    """
+
+    low: Bounds
+    width: Bounds
 
     @classmethod
     def none(cls, D: int) -> Self:
         """No change of D features but that values are clipped."""
-        return cls(np.zeros(D, dtype=np.float32), np.ones(D, dtype=np.float32))
+        return cls(np.zeros(D), np.ones(D))
 
     @classmethod
     def found_in(cls, X: Any, *, image: bool = False) -> Self:
@@ -33,9 +43,9 @@ class UnitScaling(NamedTuple):
         if image and highest.max(initial=0) > 1:
             return cls(np.zeros_like(lowest), np.full_like(lowest, BYTE))
         outside = (lowest < 0) | (highest > 1)
-        low, width = np.where(outside, lowest, 0), np.where(outside, highest - lowest, 1)
+        width = np.where(outside, highest - lowest, 1)
         # A constant feature becomes 0.
-        return cls(low.astype(np.float32), np.where(width > 0, width, 1).astype(np.float32))
+        return cls(np.where(outside, lowest, 0), np.where(width > 0, width, 1))
 
     @property
     def scaled(self) -> npt.NDArray[np.intp]:
@@ -43,30 +53,39 @@ class UnitScaling(NamedTuple):
         return np.flatnonzero((self.low != 0) | (self.width != 1))
 
     def apply(self, X: Any) -> Any:
-        """X in [0, 1], float32; csr stays csr where no feature has a low end below 0. NaN stays NaN."""
-        if sparse.issparse(X):
-            if not self.low.any():
-                scaled = sparse.csr_array(X.multiply(1 / self.width), dtype=np.float32)
-                np.clip(scaled.data, 0, 1, out=scaled.data)
-                return scaled
-            X = X.toarray()
-        if not len(self.scaled):
-            return np.clip(X, 0, 1, dtype=np.float32) if _outside(X) else np.asarray(X, dtype=np.float32)
-        return np.clip((X - self.low) / self.width, 0, 1).astype(np.float32)
+        """X in [0, 1], float32; csr stays csr where no feature has a low end other than 0. NaN stays NaN."""
+        if sparse.issparse(X) and not self.low.any():
+            scaled = sparse.csr_array(X, dtype=np.float64, copy=True)
+            scaled.data /= self.width[scaled.indices]
+            return _with_data(scaled)
+        X = X.toarray() if sparse.issparse(X) else X
+        unit = np.empty(X.shape, dtype=np.float32)
+        step = max(BLOCK // max(X.shape[1], 1), 1)
+        for start in range(0, len(X), step):
+            rows = slice(start, start + step)
+            unit[rows] = np.clip((X[rows] - self.low) / self.width if len(self.scaled) else X[rows], 0, 1)
+        return unit
+
+    def clipped(self, X: Any) -> float:
+        """The share of values of X that leave [0, 1] when they are scaled."""
+        values = X.data / self.width[X.indices] if sparse.issparse(X) else (X - self.low) / self.width
+        size = max(X.shape[0] * X.shape[1], 1)
+        return float(((values < -SLACK) | (values > 1 + SLACK)).sum() / size)
 
     def undo(self, v: Array) -> Array:
         """Values in [0, 1] on the scale of the features."""
-        return v * self.width + self.low
+        on_scale: Array = (v * self.width + self.low).astype(np.float64 if len(self.scaled) else v.dtype)
+        return on_scale
 
 
-def _extremes(X: Any) -> tuple[Array, Array]:
+def _with_data(scaled: Any) -> Any:
+    """The csr matrix with its values clipped to [0, 1], float32."""
+    data = np.clip(scaled.data, 0, 1).astype(np.float32)
+    return sparse.csr_array((data, scaled.indices, scaled.indptr), shape=scaled.shape)
+
+
+def _extremes(X: Any) -> tuple[Bounds, Bounds]:
     """Smallest and largest value of every feature, NaN where there is none."""
     if sparse.issparse(X):
-        return tuple(np.asarray(x.todense(), dtype=np.float32).ravel() for x in (X.min(0), X.max(0)))  # type: ignore[return-value]
-    if not len(X):
-        return np.zeros(X.shape[1], np.float32), np.zeros(X.shape[1], np.float32)
-    return np.fmin.reduce(X, 0), np.fmax.reduce(X, 0)
-
-
-def _outside(X: Any) -> bool:
-    return bool(X.size) and not (np.nanmin(X) >= 0 and np.nanmax(X) <= 1)
+        return tuple(np.asarray(x.todense(), dtype=np.float64).ravel() for x in (X.min(0), X.max(0)))  # type: ignore[return-value]
+    return np.fmin.reduce(X, 0).astype(np.float64), np.fmax.reduce(X, 0).astype(np.float64)

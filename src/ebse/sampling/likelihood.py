@@ -41,6 +41,10 @@ class LogLikelihood(NamedTuple):
     log_partition: LogPartition
     log_weights: Tensor
 
+    def __repr__(self) -> str:
+        words = f"forward={self.forward:.6g}, reverse={self.reverse:.6g}, exact={self.exact}"
+        return f"LogLikelihood({words}, {len(self.log_weights)} rows)"
+
 
 @torch.no_grad()
 def log_likelihood(

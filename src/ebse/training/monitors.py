@@ -20,6 +20,8 @@ SMALL = 12
 """Exact likelihoods are watched where the smaller side has at most this many units."""
 WORK, TERMS = 2**17, 4
 """Hidden inputs that a pseudo-likelihood may compute; above, its sum has so many terms a row."""
+STRONG = 80.0
+"""Weights from which on the kernel's exponentials leave single precision."""
 BLOCK = 2**19
 """Hidden inputs that are held at once where terms are thinned."""
 
@@ -44,7 +46,7 @@ def pseudo_log_likelihood(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, *, e
         first = torch.arange(len(v), device=v.device) % min(every, ensemble.D)
         parts = [slice(n, n + step) for n in range(0, len(v), step)]
         return torch.cat([_thinned(v[n], W, b, a[n], first[n], every) for n in parts])
-    if fast(v) and fast(W) and not fractional(v):
+    if fast(v) and fast(W) and not fractional(v) and float(W.abs().max()) < STRONG:
         return pseudo_terms(v, a.detach(), W.detach(), b.detach())
     total = torch.zeros_like(v[:, 0])
     for i in range(ensemble.D):
