@@ -85,6 +85,17 @@ def test_few_hidden_units_are_not_worth_a_list(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("density", [0.1, 0.9])
+def test_rows_that_are_many_are_summed_apart(density: float) -> None:
+    v, W, h = example(9, 40, 7, density)
+    into, expected = W.clone(), 0.5 * W + 3 * v.T @ h
+    many = torch.cat([v] * 100), torch.cat([h] * 100)
+    made = Products(many[0], W, 900)
+    made.take(0, 900)
+    made.add_outer(many[1], into=into, keep=0.5, weight=0.03)
+    torch.testing.assert_close(into, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("density", [0.1, 0.9])
 def test_rows_that_are_drawn_are_listed(density: float) -> None:
     v, W, h = example(10, 64, 9, density)
     bias = torch.full((64,), torch.logit(torch.tensor(density)).item()).float()

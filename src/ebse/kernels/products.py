@@ -24,6 +24,9 @@ both take the same time at a share of 0.35 to 0.4; with few hidden units listing
 FEW = 64
 """Examples up to which h Wᵀ is faster here than in the library of matrix products."""
 
+MANY = 512
+"""Rows of both phases up to which sums go straight into W: rounding it every eight rows does no harm yet."""
+
 MOST_PARTS = 8
 """Parts of W, one for each thread: more of them would make many partial sums."""
 
@@ -150,7 +153,7 @@ def _position(listed, i):  # type: ignore[no-untyped-def]
     return low
 
 
-@called
+@part
 def _add_rows(X, rows, weights, n, total):  # type: ignore[no-untyped-def]
     """total (K) += Σ_r weights_r X[rows_r]; eight rows at a time, so that it is seldom loaded and stored."""
     K, r = total.shape[0], 0
@@ -277,14 +280,18 @@ def _add_outer(v, listed, n_listed, h, n_parts, into, keep, weight):  # type: ig
             for r in range(_position(listed_n, start), _position(listed_n, stop)):
                 i = listed_n[r]
                 m = n_examples[i - start]
-                examples[i - start, m], weights[i - start, m] = n, v_n[i]
+                examples[i - start, m], weights[i - start, m] = n, weight * v_n[i]
                 n_examples[i - start] = m + 1
-        # Summed apart, so that W is rounded once for a batch however large.
-        total = np.empty(K, dtype=np.float32)
+        apart = np.empty(K, dtype=np.float32)
         for i in range(start, stop):
             into_i = into[i]
-            for j in range(K):
-                total[j] = F32(0.0)
+            # Summed apart where rows are many, so that W is rounded once for all of them.
+            total = apart if N > MANY else into_i
+            first = F32(0.0) if N > MANY else keep
+            if first != F32(1.0):
+                for j in range(K):
+                    total[j] = first * total[j] if N <= MANY else F32(0.0)
             _add_rows(h, examples[i - start], weights[i - start], n_examples[i - start], total)
-            for j in range(K):
-                into_i[j] = keep * into_i[j] + weight * total[j]
+            if N > MANY:
+                for j in range(K):
+                    into_i[j] = keep * into_i[j] + total[j]
