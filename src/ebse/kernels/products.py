@@ -285,12 +285,16 @@ def _add_outer(v, listed, n_listed, h, n_parts, into, keep, weight):  # type: ig
         apart = np.empty(K, dtype=np.float32)
         for i in range(start, stop):
             into_i = into[i]
-            # Summed apart where rows are many, so that W is rounded once for all of them.
-            total = apart if N > MANY else into_i
-            first = F32(0.0) if N > MANY else keep
-            if first != F32(1.0):
+            if N > MANY:
+                # So that W is rounded once for all rows.
+                total = apart
                 for j in range(K):
-                    total[j] = first * total[j] if N <= MANY else F32(0.0)
+                    total[j] = F32(0.0)
+            else:
+                total = into_i
+                if keep != F32(1.0):
+                    for j in range(K):
+                        total[j] *= keep
             _add_rows(h, examples[i - start], weights[i - start], n_examples[i - start], total)
             if N > MANY:
                 for j in range(K):
