@@ -10,7 +10,7 @@ from torch import Tensor
 from ebse import noise
 from ebse.kernels import products
 from ebse.kernels.products import Products
-from ebse.kernels.units import draw_units, mean_and_draw_units
+from ebse.kernels.units import draw_units, mean_units
 
 SHAPES = [(1, 1, 1), (2, 3, 5), (7, 64, 9), (12, 131, 33), (70, 40, 17), (5, 30, 120)]
 DENSITIES = [0.0, 0.1, 0.25, 0.9]
@@ -52,12 +52,31 @@ def test_products_agree_with_dense_ones(
         made.hidden(0, bias.numpy(), 5, -0.5, mean=mean.numpy(), drawn=drawn.numpy())
         made.down(h, out=down)
         made.add_outer(h, into=into, keep=0.75, weight=-2.0)
-    mean_and_draw_units(v @ W, bias, 5, mean=plain_mean, drawn=plain_drawn, weight=-0.5)
+    mean_units(v @ W, bias, mean=plain_mean)
+    draw_units(v @ W, bias, 5, drawn=plain_drawn)
+    plain_mean *= -0.5
     torch.testing.assert_close(mean, plain_mean, rtol=1e-5, atol=1e-6)
     near = (noise.uniform(5, (N, K)) + 2 * plain_mean.double()).abs() < 1e-5
     assert ((drawn == plain_drawn) | near).all()
     torch.testing.assert_close(down, h @ W.T, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(into, 0.75 * W - 2 * v.T @ h, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize(("N", "D", "K"), [(2, 3, 5), (7, 64, 9), (70, 40, 17)])
+@pytest.mark.parametrize("n", [1, 2])
+def test_contrasts_are_means_and_differences(
+    N: int, D: int, K: int, n: int, on_threads: Callable[[], AbstractContextManager[None]]
+) -> None:
+    N += 1
+    g = torch.Generator().manual_seed(N)
+    v, h = torch.rand(N, D, generator=g).float(), torch.rand(N, K, generator=g).float()
+    weighted = torch.cat([h[:n] / n, -h[n:] / (N - n)])
+    sums_v, sums_h = torch.full((2, D), torch.nan).float(), torch.full((2, K), torch.nan).float()
+    with on_threads():
+        products.contrasts(v.numpy(), weighted.numpy(), n, sums_v=sums_v.numpy(), sums_h=sums_h.numpy())
+    for x, found in ((v, sums_v), (h, sums_h)):
+        mean = x[:n].mean(0)
+        torch.testing.assert_close(found, torch.stack([mean, mean - x[n:].mean(0)]), rtol=1e-5, atol=1e-6)
 
 
 def test_lists_are_what_is_added_up() -> None:

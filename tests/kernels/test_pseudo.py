@@ -11,7 +11,10 @@ from kernels.single import WEIGHTS, chains, ensemble, threads
 @pytest.mark.parametrize("shape", [(1, 1), (3, 2), (17, 9), (40, 33)], ids=str)
 @pytest.mark.parametrize("W", sorted(WEIGHTS))
 @pytest.mark.parametrize("n_threads", [1, 2])
-def test_the_kernel_agrees_with_the_plain_sum(W: str, shape: tuple[int, int], n_threads: int) -> None:
+@pytest.mark.parametrize("every", [1, 4, 60])
+def test_the_kernel_agrees_with_the_plain_sum(
+    W: str, shape: tuple[int, int], n_threads: int, every: int
+) -> None:
     small = ensemble(W, *shape)
     v = chains(70, *shape).v
     wide = small.with_laws(
@@ -21,9 +24,18 @@ def test_the_kernel_agrees_with_the_plain_sum(W: str, shape: tuple[int, int], n_
         }
     )
     with threads(n_threads):
-        found = pseudo_log_likelihood(small, v)
+        found = pseudo_log_likelihood(small, v, every=every)
     assert found.dtype == torch.float32
-    torch.testing.assert_close(found.double(), pseudo_log_likelihood(wide, v.double()), rtol=1e-4, atol=1e-4)
+    expected = pseudo_log_likelihood(wide, v.double(), every=every)
+    torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_parameters_that_are_learned_get_gradients() -> None:
+    small = ensemble("gaussian", 5, 3)
+    W = small.W.alpha["theta_bar"].clone().requires_grad_()
+    pseudo_log_likelihood(small.with_laws(W=Point(W)), chains(4, 5, 3).v).sum().backward()
+    assert W.grad is not None
+    assert bool(W.grad.any())
 
 
 @pytest.mark.parametrize("scale", [5.0, 15.0, 30.0])

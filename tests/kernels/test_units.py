@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ebse import noise
 from ebse.kernels import units
+from ebse.kernels.words import F32, U64
 
 SHAPES = [(1, 1), (3, 5), (7, 64), (50, 131)]
 NEAR = 1e-6
@@ -23,13 +24,18 @@ def inputs(N: int, n: int) -> tuple[Tensor, Tensor]:
     return 8 * torch.sin(row * 1.7), torch.cos(torch.arange(n, dtype=torch.float32))
 
 
+def both(a: Tensor, bias: Tensor, key: int, weight: float, mean: Tensor, drawn: Tensor) -> None:
+    arrays = a.numpy(), bias.numpy(), U64(key), F32(weight), mean.numpy(), drawn.numpy()
+    units.mean_and_draw(a.numel(), *arrays)
+
+
 @pytest.mark.parametrize(("N", "n"), SHAPES)
 @pytest.mark.parametrize("key", [0, 12345, 2**64 - 1])
 def test_fused_and_plain_units_agree(N: int, n: int, key: int) -> None:
     a, bias = inputs(N, n)
     mean, drawn, alone, mean_alone = (torch.full((N, n), torch.nan) for _ in range(4))
     mean, drawn, alone, mean_alone = (x.float() for x in (mean, drawn, alone, mean_alone))
-    units.mean_and_draw_units(a, bias, key, mean=mean, drawn=drawn)
+    both(a, bias, key, 1.0, mean, drawn)
     units.draw_units(a, bias, key, drawn=alone)
     units.mean_units(a, bias, mean=mean_alone)
     p = torch.sigmoid(a.double() + bias.double())
@@ -42,12 +48,11 @@ def test_fused_and_plain_units_agree(N: int, n: int, key: int) -> None:
 
 def test_plain_units_serve_other_types() -> None:
     a, bias = (x.double() for x in inputs(4, 9))
-    mean, drawn, alone = (torch.empty_like(a) for _ in range(3))
-    units.mean_and_draw_units(a, bias, 7, mean=mean, drawn=drawn)
-    units.draw_units(a, bias, 7, drawn=alone)
+    mean, drawn = (torch.empty_like(a) for _ in range(2))
+    units.mean_units(a, bias, mean=mean)
+    units.draw_units(a, bias, 7, drawn=drawn)
     assert not units.fast(a)
     torch.testing.assert_close(mean, torch.sigmoid(a + bias))
-    assert torch.equal(drawn, alone)
     assert torch.equal(drawn, noise.bernoulli(mean, 7))
 
 
@@ -64,8 +69,8 @@ def test_threads_do_not_change_a_draw(two_threads: Callable[[], AbstractContextM
 
     def draw(into: Tensor) -> None:
         units.draw_units(a, bias, 5, drawn=into[0])
-        units.mean_units(a, bias, mean=into[1], weight=-0.5)
-        units.mean_and_draw_units(a, bias, 5, mean=into[2], drawn=into[3])
+        units.mean_units(a, bias, mean=into[1])
+        both(a, bias, 5, -0.5, into[2], into[3])
 
     draw(one)
     with two_threads():

@@ -171,7 +171,7 @@ def test_an_interrupted_run_without_a_folder_can_go_on(generator: torch.Generato
         yield DATA[30:]
 
     run = Training(initial_ensemble(DATA, 3, generator=generator), batch_size=25, generator=generator)
-    with pytest.raises(KeyboardInterrupt, match=r"stopped after step 3 .*; fit goes on from there"):
+    with pytest.raises(KeyboardInterrupt, match=r"stopped after step 3 .*; fit of the same Training goes on"):
         run.fit(chunks, 2)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert len(run.fit(DATA, 2).history) == 2

@@ -34,6 +34,8 @@ AT_ONCE = 8
 """Numbers that a processor adds at once: the work of a sum counts for so much less."""
 
 Array = npt.NDArray[np.generic]
+Lists = tuple[Array, Array, Array]
+"""Rows of v, the units of each that are not 0, and how many these are."""
 
 
 @final
@@ -49,6 +51,8 @@ class Products:
         self._listing = W.shape[1] >= NARROW
         shape = v.shape if self._listing else (len(v), 0)
         self._lists = v.numpy(), np.empty(shape, dtype=np.int32), np.zeros(len(v), dtype=np.int32)
+        self._parts: dict[tuple[int, int], Lists] = {}
+        self._n_on: dict[int, int] = {}
         self._W_array = W.numpy()
         self._a = W.new_empty(n_rows, W.shape[1])
         self._a_array = self._a.numpy()
@@ -58,13 +62,13 @@ class Products:
         """List the rows of v from ``first`` to ``last``, which somebody wrote."""
         if self._listing:
             lists = self._rows(first, last)
-            _take(lists[0].size, *lists)
+            self._n_on[first] = _take(lists[0].size, *lists)
 
     def draw(self, first: int, a: Array, bias: Array, key: int) -> None:
         """v = 1 where u < sigmoid(a + bias), u the noise of ``key``, in the rows from ``first`` on."""
         lists = self._rows(first, first + len(a))
         if self._listing:
-            _draw(a.size, a, bias, U64(key), *lists)
+            self._n_on[first] = _draw(a.size, a, bias, U64(key), *lists)
         else:
             draw(a.size, a, bias, U64(key), numbered(len(a), None), lists[0])
 
@@ -72,7 +76,7 @@ class Products:
         """mean = weight · sigmoid(v W + bias) of the rows from ``first`` on, and draws of these units."""
         n, K = mean.shape
         lists = self._rows(first, first + n)
-        work = self._work(lists, K)
+        work = self._work(self._n_on.get(first, 0), lists, K)
         units = bias, U64(key), F32(weight), mean, drawn
         if work is None:
             torch.mm(self._v[first : first + n], self._W, out=self._a[:n])
@@ -94,22 +98,31 @@ class Products:
         """into (D, K) = keep · into + weight · vᵀ h for as many rows of v as h (n, K) has."""
         n, K = h.shape
         lists = self._rows(0, n)
-        work = self._work(lists, K)
+        work = self._work(int(np.add.reduce(lists[2])), lists, K)
         if work is None:
             into.addmm_(self._v_T[:, :n], h, beta=keep, alpha=weight)
         else:
             _add_outer(work, *lists, h.numpy(), _n_parts(), into.numpy(), F32(keep), F32(weight))
 
-    def _work(self, lists: tuple[Array, Array, Array], K: int) -> int | None:
-        """The work of adding up listed rows, or None where the dense product serves."""
-        v, _, n_listed = lists
-        n = int(np.add.reduce(n_listed))
-        return None if not self._listing or n > DENSE * v.size else n * K // AT_ONCE
+    def _work(self, n_on: int, lists: Lists, K: int) -> int | None:
+        """The work of adding up n_on listed rows, or None where the dense product serves."""
+        return None if not self._listing or n_on > DENSE * lists[0].size else n_on * K // AT_ONCE
 
-    def _rows(self, first: int, last: int) -> tuple[Array, Array, Array]:
+    def _rows(self, first: int, last: int) -> Lists:
         """Rows of v, their units that are not 0, and the numbers of these."""
-        v, listed, n_listed = self._lists
-        return v[first:last], listed[first:last], n_listed[first:last]
+        lists = self._parts.get((first, last))
+        if lists is None:
+            v, listed, n_listed = (x[first:last] for x in self._lists)
+            lists = self._parts[first, last] = v, listed, n_listed
+        return lists
+
+
+def contrasts(v: Array, h: Array, n: int, *, sums_v: Array, sums_h: Array) -> None:
+    """Mean of the first n rows of v (n + m, D) and of h (n + m, K), and the first n against the other m.
+
+    h is weighted by 1/n and −1/m already, v is not; ``sums`` (2, ·) take the mean and the difference.
+    """
+    _contrasts((v.size + h.size) // AT_ONCE, v, h, n, sums_v, sums_h)
 
 
 def _n_parts() -> int:
@@ -129,15 +142,21 @@ def _list_row(v, listed):  # type: ignore[no-untyped-def]
 
 @kernel
 def _take(v, listed, n_listed):  # type: ignore[no-untyped-def]
+    n_on = 0
     for n in prange(len(v)):
         n_listed[n] = _list_row(v[n], listed[n])
+        n_on += n_listed[n]
+    return n_on
 
 
 @kernel
 def _draw(a, bias, key, v, listed, n_listed):  # type: ignore[no-untyped-def]
+    n_on = 0
     for n in prange(len(v)):
         draw_row(a[n], bias, key, U64(n), v[n])
         n_listed[n] = _list_row(v[n], listed[n])
+        n_on += n_listed[n]
+    return n_on
 
 
 @called
@@ -299,3 +318,31 @@ def _add_outer(v, listed, n_listed, h, n_parts, into, keep, weight):  # type: ig
             if N > MANY:
                 for j in range(K):
                     into_i[j] = keep * into_i[j] + total[j]
+
+
+@kernel
+def _contrasts(v, h, n_data, sums_v, sums_h):  # type: ignore[no-untyped-def]
+    n_model = len(v) - n_data
+    for one in prange(2):
+        if one == 0:
+            _contrast(v, n_data, F32(1.0) / F32(n_data), F32(-1.0) / F32(n_model), sums_v[0], sums_v[1])
+        else:
+            _contrast(h, n_data, F32(1.0), F32(1.0), sums_h[0], sums_h[1])
+
+
+@called
+def _contrast(x, n_data, of_data, of_model, mean, difference):  # type: ignore[no-untyped-def]
+    """mean = of_data · Σ of the first rows, difference = mean + of_model · Σ of the others."""
+    for i in range(x.shape[1]):
+        mean[i] = difference[i] = F32(0.0)
+    for row in range(n_data):
+        x_row = x[row]
+        for i in range(x.shape[1]):
+            mean[i] += x_row[i]
+    for row in range(n_data, len(x)):
+        x_row = x[row]
+        for i in range(x.shape[1]):
+            difference[i] += x_row[i]
+    for i in range(x.shape[1]):
+        mean[i] *= of_data
+        difference[i] = mean[i] + of_model * difference[i]

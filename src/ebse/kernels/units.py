@@ -17,12 +17,12 @@ def fast(x: Tensor) -> bool:
     return x.device.type == "cpu" and x.dtype == torch.float32
 
 
-def mean_units(a: Tensor, bias: Tensor, *, mean: Tensor, weight: float = 1.0) -> None:
-    """mean = weight · sigmoid(a + bias), row by row of a (N, n)."""
+def mean_units(a: Tensor, bias: Tensor, *, mean: Tensor) -> None:
+    """mean = sigmoid(a + bias), row by row of a (N, n)."""
     if fast(a):
-        _mean(a.numel(), a.numpy(), bias.numpy(), F32(weight), mean.numpy())
+        _mean(a.numel(), a.numpy(), bias.numpy(), mean.numpy())
     else:
-        torch.add(a, bias, out=mean).sigmoid_().mul_(weight)
+        torch.add(a, bias, out=mean).sigmoid_()
 
 
 def draw_units(
@@ -40,19 +40,6 @@ def numbered(n: int, numbers: noise.Numbers | None) -> noise.Numbers:
     return np.arange(n, dtype=np.uint64) if numbers is None else numbers
 
 
-def mean_and_draw_units(
-    a: Tensor, bias: Tensor, key: int, *, mean: Tensor, drawn: Tensor, weight: float = 1.0
-) -> None:
-    """Both of the above."""
-    if fast(a):
-        arrays = (a.numpy(), bias.numpy(), U64(key), F32(weight), mean.numpy(), drawn.numpy())
-        mean_and_draw(a.numel(), *arrays)
-    else:
-        mean_units(a, bias, mean=mean)
-        drawn.copy_(noise.bernoulli(mean, key))
-        mean *= weight
-
-
 @part
 def uniform(low, high, unit):  # type: ignore[no-untyped-def]
     """u with the first 23 bits of a unit's word and a half: exact in float32, and neither 0 nor 1."""
@@ -60,12 +47,12 @@ def uniform(low, high, unit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _mean(a, bias, weight, mean):  # type: ignore[no-untyped-def]
+def _mean(a, bias, mean):  # type: ignore[no-untyped-def]
     N, n = a.shape
     for row in prange(N):
         a_row, mean_row = a[row], mean[row]
         for j in range(n):
-            mean_row[j] = weight * sigmoid(a_row[j] + bias[j])
+            mean_row[j] = sigmoid(a_row[j] + bias[j])
 
 
 @part
@@ -80,7 +67,7 @@ def draw_row(a, bias, key, row, drawn):  # type: ignore[no-untyped-def]
 
 @part
 def mean_and_draw_row(a, bias, key, row, weight, mean, drawn):  # type: ignore[no-untyped-def]
-    """One row of :func:`mean_and_draw_units`."""
+    """One row of :func:`mean_and_draw`."""
     low, high = row_seed(key, U64(row))
     for j in range(len(a)):
         p = sigmoid(a[j] + bias[j])
@@ -97,6 +84,6 @@ def draw(a, bias, key, numbers, drawn):  # type: ignore[no-untyped-def]
 
 @kernel
 def mean_and_draw(a, bias, key, weight, mean, drawn):  # type: ignore[no-untyped-def]
-    """:func:`mean_and_draw_units` of arrays."""
+    """mean = weight · sigmoid(a + bias), and the draws of :func:`draw_units`, in one pass over arrays."""
     for row in prange(len(a)):
         mean_and_draw_row(a[row], bias, key, row, weight, mean[row], drawn[row])

@@ -46,23 +46,25 @@ def kernel(function: Kernel) -> Kernel:
     """
     alone, shared = _compiled(function, parallel=False), _compiled(function, parallel=True)
 
-    def call(n_elements: int, *arguments: Any) -> None:
+    def call(n_elements: int, *arguments: Any) -> Any:
+        if n_elements < SHARED:
+            return alone(*arguments)
         n_threads = torch.get_num_threads()
-        if n_threads == 1 or n_elements < SHARED or os.getpid() != _PROCESS:
-            alone(*arguments)
-            return
+        if n_threads == 1 or os.getpid() != _PROCESS:
+            return alone(*arguments)
         # One of Numba's threading layers ends the process when two Python threads enter it at once.
         with _ONE_AT_A_TIME:
             before, wanted = numba.get_num_threads(), min(n_threads, numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
             if before == wanted:
-                shared(*arguments)
+                result = shared(*arguments)
             else:
                 numba.set_num_threads(wanted)
-                shared(*arguments)
+                result = shared(*arguments)
                 numba.set_num_threads(before)
             # Numba's first parallel loop sets the number of OpenMP's threads, which is torch's, to its own.
             if torch.get_num_threads() != n_threads:
                 torch.set_num_threads(n_threads)
+            return result
 
     return call
 

@@ -99,10 +99,13 @@ class RestrictedBoltzmannEnsemble:
             return self._known
         return Theta(self.W.effective(), self.b.effective(), self.c.effective())
 
-    def frozen(self) -> Self:
-        """The same ensemble with its effective parameters computed once, for as long as α does not change."""
+    def frozen(self, effective: Theta | None = None) -> Self:
+        """The same ensemble with its effective parameters computed once, for as long as α does not change.
+
+        ``effective`` is what they are, where that is known already.
+        """
         frozen = self.with_laws()
-        frozen._known = self.effective()
+        frozen._known = self.effective() if effective is None else effective
         return frozen
 
     def average(self) -> Theta:

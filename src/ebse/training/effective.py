@@ -6,13 +6,14 @@ the way (docs/maths.md, "Training a law").
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 import torch
 from torch import Tensor
 
 from ebse.arguments import count
-from ebse.kernels.products import Products
+from ebse.kernels.products import Products, contrasts
 from ebse.laws import Point
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.training.alpha import grown
@@ -169,9 +170,7 @@ class EffectiveClimb:
         """
         settings, rate = self.settings, self.settings.learning_rate * factor
         shrink = 1 - rate * settings.weight_decay
-        torch.mm(stack.of_v, stack.v_rows, out=stack.sums_v)
-        torch.mm(stack.of_h, stack.h_rows, out=stack.sums_h)
-        (mean_v, db), (mean_h, dc) = stack.parts_v, stack.parts_h
+        (mean_v, db), (mean_h, dc) = stack.contrasts()
         if settings.centred:
             stack.put_offsets(self.mu, self.lam, db, dc)
         if settings.momentum:
@@ -226,18 +225,32 @@ class Stack:
     """
 
     def __init__(self, v: Tensor, h: Tensor, n: int, products: Products | None = None) -> None:
-        m = len(v) - 2 - n
         self._products = products
         self.v, self.h, self.v_T, self.h_T = v, h, v.T, h.T
         self.v_rows, self._minus_mu, self._minus_dv = v[:-2], v[-2], v[-1]
         self.h_rows, self._dh, self._lam = h[:-2], h[-2], h[-1]
         self.v_rows_T = self.v_rows.T
-        # Products with these are the mean of the data and the contrast of the phases.
-        self.of_v, self.of_h = (v.new_zeros(2, n + m) for _ in range(2))
-        self.of_v[:, :n], self.of_v[1, n:] = 1 / n, -1 / m
-        self.of_h[:, :n], self.of_h[1, n:] = 1.0, 1.0
-        self.sums_v, self.sums_h = v.new_empty(2, v.shape[1]), h.new_empty(2, h.shape[1])
-        self.parts_v, self.parts_h = self.sums_v.unbind(), self.sums_h.unbind()
+        self._n = n
+        self._sums = v.new_empty(2, v.shape[1]), h.new_empty(2, h.shape[1])
+        (mean_v, dv), (mean_h, dh) = (sums.unbind() for sums in self._sums)
+        self._means_and_contrasts = (mean_v, dv), (mean_h, dh)
+        if products is not None:
+            sums_v, sums_h = (sums.numpy() for sums in self._sums)
+            arrays = self.v_rows.numpy(), self.h_rows.numpy(), n
+            self._contrasts = partial(contrasts, *arrays, sums_v=sums_v, sums_h=sums_h)
+
+    def contrasts(self) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+        """Of v and of h: the mean of the data, and that mean against the model's."""
+        if self._products is not None:
+            self._contrasts()
+            return self._means_and_contrasts
+        (mean_v, dv), (mean_h, dh) = self._means_and_contrasts
+        n = self._n
+        torch.mean(self.v_rows[:n], 0, out=mean_v)
+        torch.sub(mean_v, self.v_rows[n:].mean(0), out=dv)
+        torch.sum(self.h_rows[:n], 0, out=mean_h)
+        torch.sum(self.h_rows, 0, out=dh)
+        return self._means_and_contrasts
 
     def add_outer(self, into: Tensor, centred: bool, *, keep: float, weight: float) -> None:
         """into (D, K) = keep · into + weight · vᵀ h, with the terms of centring or without."""

@@ -146,12 +146,9 @@ class Training:
         require_stopping(early_stopping, self._engine.climb.acting, held_out)
         rows = self._rows(v)
         self._choose(rows, held_out)
-        kept = (
-            None
-            if folder is None
-            else RunFolder(folder, every_epochs=every_epochs, every_minutes=every_minutes)
-        )
-        if kept is not None:
+        kept = None
+        if folder is not None:
+            kept = RunFolder(folder, every_epochs=every_epochs, every_minutes=every_minutes)
             kept.require_new()
             self._facts(rows, kept)
         self._engine.begin(rows, self._progress.subkey(_START, len(self.history)))
@@ -237,14 +234,15 @@ class Training:
     def _row(self) -> Row:
         row: Row = {"epoch": float(len(self.history) + 1), "step": float(self.n_steps)}
         if self._watch.monitors:
-            row |= self._watch.row(self._engine.climb.ensemble.frozen())
+            climb = self._engine.climb
+            row |= self._watch.row(climb.ensemble.frozen(climb.acting.effective()))
         return row
 
     def _obey(self, signals: Signals, rows: Rows, kept: RunFolder | None) -> None:
         """Stop if a signal came, with everything saved that can be."""
         if signals.received is None:
             return
-        how = "fit goes on from there"
+        how = "fit of the same Training goes on from there"
         if kept is not None:
             self._write(kept, rows)
             held_out = "" if self._watch.held_out is None else ", held_out=…"

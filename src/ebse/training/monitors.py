@@ -41,13 +41,13 @@ def pseudo_log_likelihood(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, *, e
     """
     W, b, c = ensemble.effective()
     a = v @ W + c
+    if fast(v) and fast(W) and not a.requires_grad and not fractional(v) and float(W.abs().max()) < STRONG:
+        return pseudo_terms(v, a, W, b.detach(), every)
     if every > 1:
         step = max(BLOCK // (-(-ensemble.D // every) * ensemble.K), 1)
         first = torch.arange(len(v), device=v.device) % min(every, ensemble.D)
         parts = [slice(n, n + step) for n in range(0, len(v), step)]
         return torch.cat([_thinned(v[n], W, b, a[n], first[n], every) for n in parts])
-    if fast(v) and fast(W) and not fractional(v) and float(W.abs().max()) < STRONG:
-        return pseudo_terms(v, a.detach(), W.detach(), b.detach())
     total = torch.zeros_like(v[:, 0])
     for i in range(ensemble.D):
         x = v[:, i : i + 1]

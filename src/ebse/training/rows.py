@@ -93,14 +93,14 @@ class _Array(Rows):
 
     def batches(self, key: int, into: Tensor | None = None) -> Iterator[Batch]:
         """A random permutation, cut into batches."""
-        order = permutation(self.n_rows, key)
-        v = self._v
-        for start in range(0, self.n_rows, self._batch_size):
-            rows = order[start : start + self._batch_size]
-            if into is not None and isinstance(v, Tensor) and v.device.type == "cpu":
-                yield torch.index_select(v, 0, rows, out=into[: len(rows)]), rows
-            else:
-                yield self._pick(rows), rows
+        v, parts = self._v, permutation(self.n_rows, key).split(self._batch_size)
+        if into is None or not isinstance(v, Tensor) or v.device.type != "cpu":
+            yield from ((self._pick(rows), rows) for rows in parts)
+            return
+        first, last = into[: self._batch_size], into[: len(parts[-1])]
+        for rows in parts[:-1]:
+            yield torch.index_select(v, 0, rows, out=first), rows
+        yield torch.index_select(v, 0, parts[-1], out=last), parts[-1]
 
     def whole(self) -> Tensor | None:
         """All rows, where they are a tensor."""
