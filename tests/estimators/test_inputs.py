@@ -1,6 +1,7 @@
 """Numbers of rows: of what is in them, and nothing else."""
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
 
@@ -10,18 +11,36 @@ from ebse.laws import Bernoulli, Point
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.representation import prior_draws, walked_draws
 from ebse.sampling import conditional_sweeps
+from kernels.single import threads
 from monte_carlo import means_depart
 
 
-def test_numbers_are_of_the_row_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def plain_numbers(v: npt.NDArray[np.float32]) -> noise.Numbers:
+    """Σ_i mix(x_i + i · golden), mixed, in whole arrays."""
+    z = np.rint(np.nan_to_num(v, nan=2.0) * np.float32(2**20)).astype(np.uint64)
+    z += np.arange(v.shape[1], dtype=np.uint64) * np.uint64(noise.GOLDEN)
+    noise.mix(z)
+    numbers = z.sum(1, dtype=np.uint64)
+    noise.mix(numbers)
+    return numbers
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_numbers_are_those_of_the_plain_twin(n_threads: int) -> None:
+    v = np.random.default_rng(0).random((1000, 40)).astype(np.float32)
+    v[::7, 3] = np.nan
+    v[::5] = np.rint(v[::5])
+    with threads(n_threads):
+        np.testing.assert_array_equal(inputs.row_numbers(v), plain_numbers(v))
+
+
+def test_numbers_are_of_the_row_alone() -> None:
     rng = np.random.default_rng(0)
     rows = (rng.random((200, 40)) < 0.5).astype(np.float32)
     numbers = inputs.row_numbers(rows)
     assert len(np.unique(numbers)) == len(np.unique(rows, axis=0)) == 200
     order = rng.permutation(200)[:50]
     np.testing.assert_array_equal(inputs.row_numbers(rows[order]), numbers[order])
-    monkeypatch.setattr(inputs, "BLOCK", 100)
-    np.testing.assert_array_equal(inputs.row_numbers(rows), numbers)
     np.testing.assert_array_equal(inputs.row_numbers(np.where(rows == 0, np.float32(-0.0), rows)), numbers)
     # One unit, wherever it is, makes another number.
     one = np.eye(40, dtype=np.float32)

@@ -33,9 +33,9 @@ def test_the_kernel_agrees_with_the_plain_sum(
 def test_parameters_that_are_learned_get_gradients() -> None:
     small = ensemble("gaussian", 5, 3)
     W = small.W.alpha["theta_bar"].clone().requires_grad_()
-    pseudo_log_likelihood(small.with_laws(W=Point(W)), chains(4, 5, 3).v).sum().backward()
-    assert W.grad is not None
-    assert bool(W.grad.any())
+    total = pseudo_log_likelihood(small.with_laws(W=Point(W)), chains(4, 5, 3).v).sum()
+    (gradient,) = torch.autograd.grad(total, W)
+    assert bool(gradient.any())
 
 
 @pytest.mark.parametrize("scale", [5.0, 15.0, 30.0])

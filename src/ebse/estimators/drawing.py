@@ -34,15 +34,20 @@ def drawn(
     if source == "mean":
         mean = in_blocks(ensemble.frozen().mean_h_given_v, v, ensemble.K)
         return np.repeat(mean[:, np.newaxis], n_draws, axis=1)
-    draws = np.empty((v.shape[0], n_draws, ensemble.K), dtype=np.float32)
-    for rows in row_blocks(v, n_draws * ensemble.K):
-        block = as_tensor(v[rows])
-        placed: dict[str, Any] = {"generator": generator_of(seed), "numbers": row_numbers(block.numpy())}
+
+    def block(rows: slice) -> Array:
+        some = as_tensor(v[rows])
+        placed: dict[str, Any] = {"generator": generator_of(seed), "numbers": row_numbers(some.numpy())}
         if source == "prior":
-            draws[rows] = prior_draws(ensemble, block, n_draws, **placed).numpy()
-        else:
-            found = walked_draws(ensemble, block, n_draws, n_sweeps=n_sweeps, read=read, **placed)
-            draws[rows] = found.numpy()
+            return prior_draws(ensemble, some, n_draws, **placed).numpy()
+        return walked_draws(ensemble, some, n_draws, n_sweeps=n_sweeps, read=read, **placed).numpy()
+
+    blocks = row_blocks(v, n_draws * ensemble.K)
+    if len(blocks) == 1:
+        return block(blocks[0])
+    draws = np.empty((v.shape[0], n_draws, ensemble.K), dtype=np.float32)
+    for rows in blocks:
+        draws[rows] = block(rows)
     return draws
 
 

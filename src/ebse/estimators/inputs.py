@@ -9,12 +9,10 @@ from sklearn.utils import check_random_state
 from torch import Tensor
 
 from ebse import noise
+from ebse.kernels.numbers import number_rows
 
 BLOCK = 2**22
 """Values that are densified, hashed or made at once."""
-
-MISSING = 2.0
-"""What NaN counts as in the number of a row: no value of a unit."""
 
 
 def at_the_door(X: Any) -> Any:
@@ -48,19 +46,13 @@ def row_blocks(v: Any, width: int = 1) -> list[slice]:
 
 
 def row_numbers(v: npt.NDArray[np.float32]) -> noise.Numbers:
-    """A 64-bit number for each row (n, D), made of its values alone: Σ_i mix(x_i + i · golden), mixed.
+    """A 64-bit number for each row (n, D) of values from 0 on, made of these alone.
 
-    x_i is v_i in steps of 2⁻²⁰, so that a feature that was scaled in another precision, or in another
+    Values count in steps of 2⁻²⁰, so that a feature that was scaled in another precision, or in another
     order, gives the same number. Two different rows share one with a probability of about 2⁻⁶⁴.
     """
-    place = np.arange(v.shape[1], dtype=np.uint64) * np.uint64(noise.GOLDEN)
     numbers = np.empty(len(v), dtype=np.uint64)
-    for rows in row_blocks(v):
-        steps = np.rint(np.nan_to_num(v[rows], nan=MISSING) * np.float32(2**20)).astype(np.uint64)
-        steps += place
-        noise.mix(steps)
-        numbers[rows] = steps.sum(1, dtype=np.uint64)
-    noise.mix(numbers)
+    number_rows(v.size, v, numbers)
     return numbers
 
 

@@ -91,14 +91,20 @@ called: Callable[[Kernel], Kernel] = numba.njit(fastmath=ARITHMETIC, error_model
 
 
 @part
-def row_seed(key, row):  # type: ignore[no-untyped-def]
-    """mix(key + row * golden): both halves of the seed of a row."""
-    z = key + row * GOLDEN
+def mixed(z):  # type: ignore[no-untyped-def]
+    """:func:`ebse.noise.mix` of one number."""
     z ^= z >> _SHIFT_1
     z *= _FACTOR_1
     z ^= z >> _SHIFT_2
     z *= _FACTOR_2
     z ^= z >> _SHIFT_3
+    return z
+
+
+@part
+def row_seed(key, row):  # type: ignore[no-untyped-def]
+    """mix(key + row * golden): both halves of the seed of a row."""
+    z = mixed(key + row * GOLDEN)
     return U32(z & _LOW), U32(z >> _HALF)
 
 

@@ -59,6 +59,8 @@ class UnitScaling(NamedTuple):
             scaled.data /= self.width[scaled.indices]
             return _with_data(scaled)
         X = X.toarray() if sparse.issparse(X) else X
+        if X.dtype == np.float32 and not len(self.scaled) and _within(X, 0.0):
+            return X
         unit = np.empty(X.shape, dtype=np.float32)
         step = max(BLOCK // max(X.shape[1], 1), 1)
         for start in range(0, len(X), step):
@@ -68,6 +70,8 @@ class UnitScaling(NamedTuple):
 
     def clipped(self, X: Any) -> float:
         """The share of values of X that leave [0, 1] when they are scaled."""
+        if not len(self.scaled) and _within(X, SLACK):
+            return 0.0
         values = X.data / self.width[X.indices] if sparse.issparse(X) else (X - self.low) / self.width
         size = max(X.shape[0] * X.shape[1], 1)
         return float(((values < -SLACK) | (values > 1 + SLACK)).sum() / size)
@@ -76,6 +80,11 @@ class UnitScaling(NamedTuple):
         """Values in [0, 1] on the scale of the features."""
         on_scale: Array = (v * self.width + self.low).astype(np.float64 if len(self.scaled) else v.dtype)
         return on_scale
+
+
+def _within(X: Any, slack: float) -> bool:
+    """Whether all values of X lie in [0, 1], or so little outside; never where some are missing."""
+    return bool(X.size and X.min() >= -slack and X.max() <= 1 + slack)
 
 
 def _with_data(scaled: Any) -> Any:

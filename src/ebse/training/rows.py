@@ -93,7 +93,7 @@ class _Array(Rows):
 
     def batches(self, key: int, into: Tensor | None = None) -> Iterator[Batch]:
         """A random permutation, cut into batches."""
-        v, parts = self._v, permutation(self.n_rows, key).split(self._batch_size)
+        v, parts = self._v, torch.split(permutation(self.n_rows, key), self._batch_size)
         if into is None or not isinstance(v, Tensor) or v.device.type != "cpu":
             yield from ((self._pick(rows), rows) for rows in parts)
             return
