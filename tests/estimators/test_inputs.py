@@ -20,7 +20,7 @@ def plain_numbers(v: npt.NDArray[np.float32]) -> noise.Numbers:
     z = np.rint(np.nan_to_num(v, nan=2.0) * np.float32(2**20)).astype(np.uint64)
     z += np.arange(v.shape[1], dtype=np.uint64) * np.uint64(noise.GOLDEN)
     noise.mix(z)
-    numbers = z.sum(1, dtype=np.uint64)
+    numbers: noise.Numbers = z.sum(1, dtype=np.uint64)
     noise.mix(numbers)
     return numbers
 
