@@ -54,7 +54,7 @@ class EffectiveAscent:
     weight_decay: float = 0.0
     schedule: Schedule = "linear"
     centred: bool = True
-    settle_every: int = 10
+    settle_every: int = 20
 
     def __post_init__(self) -> None:
         require_rates(self, ("learning_rate", "noise_share", "momentum", "weight_decay"))
