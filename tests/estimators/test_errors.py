@@ -72,6 +72,20 @@ def test_errors_of_conversion(tmp_path: Path) -> None:
         RBSE.load(tmp_path / "foreign")
 
 
+def test_a_trained_rbm_says_what_is_open() -> None:
+    rbm = np.zeros((2, 2)), np.zeros(2), np.zeros(2)
+    with pytest.raises(TypeError, match=r"n_components must not be given, got 3; it is that of the RBM"):
+        RBSE.from_rbm(rbm, n_components=3)
+    with pytest.raises(ValueError, match=r"visible must be 'binary' for a trained RBM, got 'real'"):
+        RBSE.from_rbm(rbm, visible="real")
+
+
+@pytest.mark.parametrize(("name", "value"), [("algorithm", "cd"), ("momentum", 0.5), ("weight_decay", 1e-3)])
+def test_real_units_say_what_they_do_not_know(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=rf"{name} must be left at .* where visible is 'real', got"):
+        RBSE(2, visible="real", law="gaussian", n_epochs=1).set_params(**{name: value}).fit(X[:, :3])
+
+
 def test_missing_values_are_pointed_to_impute() -> None:
     holes = X.copy()
     holes[0, 0] = np.nan

@@ -211,3 +211,8 @@ def test_labels_must_be_there() -> None:
         classifier(unlabeled_label=np.nan).fit(X[FEW], [None] * 4)
     with pytest.raises(ValueError, match=r"y must have labels, got -1 \(unlabeled_label\) for every row"):
         classifier(unlabeled_label=-1).fit(X[FEW], [-1, -1, -1, -1])
+
+
+def test_a_mark_that_does_not_occur_is_said() -> None:
+    with pytest.warns(UserWarning, match=r"unlabeled_label is -1, which is no value of y"):
+        classifier(unlabeled_label=-1).fit(X[FEW], Y[FEW])

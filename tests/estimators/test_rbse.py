@@ -1,6 +1,7 @@
 """RBSE: what users type, against the letters below."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from ebse.laws import Bernoulli, Gaussian, Laplace
 from ebse.models import exact
 from ebse.training import pseudo_log_likelihood
 from estimators.rows import D, K, fitted, rows
+from kernels.single import threads
 from monte_carlo import means_depart
 
 X, Y = rows()
@@ -286,7 +288,7 @@ def test_an_interrupted_fit_keeps_what_was_learned(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(Engine, "step", interrupted)
     rbse = RBSE(K, n_epochs=50, batch_size=20, random_state=0)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match=r"stopped in epoch 4 of 50; .* partial_fit goes on"):
         rbse.fit(X)
     assert rbse.transform(X).shape == (len(X), K)
     assert rbse.n_iter_ == 3
@@ -308,13 +310,29 @@ def test_the_progress_bar_and_the_scaling_are_said(capsys: pytest.CaptureFixture
     assert "".join(capsys.readouterr()) == ""
 
 
-def test_components_can_be_looked_at() -> None:
-    figure = fitted().plot_components(3, image_shape=(3, 4))
-    assert len(figure.axes) >= 3
-    with pytest.raises(ValueError, match=r"image_shape must have 12 pixels.*got \(2, 5\)"):
-        fitted().plot_components(image_shape=(2, 5))
+def test_a_generator_is_a_random_state() -> None:
+    one, two = (RBSE(3, n_epochs=1, random_state=np.random.default_rng(5)).fit(X) for _ in range(2))
+    np.testing.assert_array_equal(one.components_, two.components_)
+
+
+def test_many_python_threads_give_the_threads_back() -> None:
+    with threads(2), ThreadPoolExecutor(4) as pool:
+        before = torch.get_num_threads()
+        fits = [pool.submit(RBSE(3, n_epochs=3, random_state=seed).fit, X) for seed in range(8)]
+        for fit in fits:
+            fit.result()
+        assert torch.get_num_threads() == before
 
 
 def test_laws_have_their_classes() -> None:
     assert isinstance(ensemble(fitted()).W, Bernoulli)
     assert isinstance(ensemble(fitted(law="gaussian")).W, Gaussian)
+
+
+@pytest.mark.parametrize("bias_law", ["gaussian", "bernoulli"])
+def test_biases_of_a_trained_rbm_may_have_a_law(bias_law: str) -> None:
+    W, b, c = np.full((3, 2), 0.4), np.array([0.1, -0.7, 0.9]), np.array([0.3, -0.2])
+    plain, made = RBSE.from_rbm((W, b, c)), RBSE.from_rbm((W, b, c), bias_law=bias_law)
+    assert ensemble(made).b.names != ensemble(plain).b.names
+    np.testing.assert_allclose(made.intercept_visible_, b, rtol=1e-5)
+    np.testing.assert_allclose(made.intercept_hidden_, c, rtol=1e-5)

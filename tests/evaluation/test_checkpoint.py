@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import KNeighborsClassifier
 
+from ebse import RBSE, FewShotClassifier
 from ebse.evaluation import Draws, FewShotResult, Shifts, few_shot, pixels
 from ebse.evaluation.methods import describe
 from evaluation.shots import SMALL, Noisy, X, Y
@@ -177,6 +180,31 @@ def test_methods_are_described_by_what_decides_their_rows() -> None:
     found = [describe(method) for method in methods]
     assert len(set(found)) == len(found)
     assert not any("0x" in text for text in found)
+
+
+def test_what_was_learned_belongs_to_a_method() -> None:
+    """Also within another estimator, and also where it is kept by name."""
+    rows = np.random.default_rng(0).random((30, 4))
+    one, other = PCA(2).fit(rows), PCA(2).fit(rows[:20])
+    assert describe(one) == describe(PCA(2).fit(rows))
+    assert describe(one) != describe(other)
+    assert describe(FrozenEstimator(one)) != describe(FrozenEstimator(other))
+    first, second = (RBSE(2, n_epochs=1, random_state=0).fit(part) for part in (rows, rows[:20]))
+    assert describe(Draws(first)) != describe(Draws(second))
+    assert describe(FewShotClassifier(FrozenEstimator(first))) != describe(
+        FewShotClassifier(FrozenEstimator(second))
+    )
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_an_interruption_says_how_to_go_on(kept: bool, tmp_path: Path) -> None:
+    def stop(X: Any) -> Any:
+        raise KeyboardInterrupt
+
+    path = tmp_path / "rows.jsonl"
+    said = "finished episodes are in .*rows.jsonl; the same call goes on" if kept else "pass checkpoint="
+    with pytest.raises(KeyboardInterrupt, match=said):
+        few_shot({"stop": stop}, X, Y, n_queries=2, n_episodes=2, checkpoint=path if kept else None)
 
 
 def test_the_same_method_in_another_place_has_the_same_description() -> None:

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -240,3 +241,12 @@ def test_progress_is_shown_when_asked(capfd: pytest.CaptureFixture[str]) -> None
 def test_errors(methods: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         few_shot(methods, X, **{"y": Y, **SMALL, **options})
+
+
+def test_regressions_without_an_end_are_said() -> None:
+    scales = X * np.array([1e-6, *[1e6] * (X.shape[1] - 1)])
+    hard = np.random.default_rng(0).permutation(Y)
+    with pytest.warns(ConvergenceWarning, match=r"logistic regressions did not come to an end in 100"):
+        few_shot(
+            {"scales": lambda rows: scales[: len(rows)] + rows}, X, hard, n_shots=5, n_queries=2, n_episodes=3
+        )

@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 
 from ebse.arguments import option
+from ebse.estimators.inputs import generator_of
 from ebse.estimators.laws import family, start_noise
+from ebse.estimators.training import bias
 from ebse.laws import Bernoulli, Gaussian, Point
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.models.storage import describe, read, rebuild, whole, write
@@ -19,10 +21,14 @@ DEFAULT_NOISE = {Bernoulli: 0.5, Gaussian: 0.3, Point: None}
 Estimator = TypeVar("Estimator")
 
 
-def converted(rbm: Any, law: Any, noise: float | None, preserve: str) -> RestrictedBoltzmannEnsemble:
+def converted(
+    rbm: Any, law: Any, noise: float | None, preserve: str, bias_law: Any = "point"
+) -> RestrictedBoltzmannEnsemble:
     """The ensemble of a trained RBM: "distribution" moves W along the gauge, "weights" keeps it."""
     option("preserve", preserve, ("distribution", "weights"))
-    W, b, c = _parameters(rbm)
+    W, *biases = _parameters(rbm)
+    # The start of a law is thrown away: it is settled to the biases that are there.
+    b, c = (bias(family("bias_law", bias_law), Point(x), generator_of(0)) for x in biases)
     made = family("law", law)
     if made not in DEFAULT_NOISE:
         raise ValueError(
@@ -31,11 +37,23 @@ def converted(rbm: Any, law: Any, noise: float | None, preserve: str) -> Restric
     amount = start_noise(made, DEFAULT_NOISE[made] if noise is None else noise)
     weights = Point(W)
     if made is Point:
-        return RestrictedBoltzmannEnsemble(weights, Point(b), Point(c))
+        return RestrictedBoltzmannEnsemble(weights, b, c)
     if preserve == "distribution":
-        return RestrictedBoltzmannEnsemble(weights.with_noise(**amount), Point(b), Point(c))
+        return RestrictedBoltzmannEnsemble(weights.with_noise(**amount), b, c)
     noisy = Bernoulli(W, amount["p"]) if made is Bernoulli else Gaussian(W, amount["sigma"])
-    return RestrictedBoltzmannEnsemble(noisy, Point(b), Point(c))
+    return RestrictedBoltzmannEnsemble(noisy, b, c)
+
+
+def require_free(parameters: dict[str, Any]) -> None:
+    """Parameters of the constructor that a trained RBM leaves open."""
+    if "n_components" in parameters:
+        raise TypeError(
+            f"n_components must not be given, got {parameters['n_components']!r}; it is that of the RBM"
+        )
+    if parameters.get("visible", "binary") != "binary":
+        raise ValueError(
+            f"visible must be 'binary' for a trained RBM, got {parameters['visible']!r}; leave it out"
+        )
 
 
 def _parameters(rbm: Any) -> tuple[Tensor, Tensor, Tensor]:

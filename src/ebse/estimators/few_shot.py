@@ -1,5 +1,6 @@
 """``FewShotClassifier``: an ordinary classifier on many representations of each labelled example."""
 
+import warnings
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
@@ -125,6 +126,12 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         labelled = np.ones(len(y), bool) if self.unlabeled_label is None else y != self.unlabeled_label
         if blank is not None and blank.any():
             labelled = ~blank
+        if labelled.all() and self.unlabeled_label is not None:
+            warnings.warn(
+                f"unlabeled_label is {self.unlabeled_label!r}, which is no value of y: all rows count as "
+                "labelled",
+                stacklevel=2,
+            )
         if not labelled.any():
             raise ValueError(
                 f"y must have labels, got {self.unlabeled_label!r} (unlabeled_label) for every row; label at "

@@ -57,7 +57,9 @@ def row_numbers(v: npt.NDArray[np.float32]) -> noise.Numbers:
 
 
 def seed_of(random_state: Any) -> int:
-    """A seed from anything that scikit-learn takes for a random state."""
+    """A seed from anything that scikit-learn takes for a random state, or from a NumPy Generator."""
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(np.iinfo(np.int32).max))
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 

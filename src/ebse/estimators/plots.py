@@ -9,23 +9,57 @@ from matplotlib.figure import Figure
 
 MOST = 20
 """Tiles in a row."""
+MOST_NAMES = 120
+"""Features whose names can be read below a heat map."""
 
 
-def tiles(components: npt.NDArray[np.floating[Any]], image_shape: tuple[int, int] | None) -> Figure:
+SMALLEST_IMAGE = 64
+"""Features with names are pixels only from so many on."""
+
+Components = npt.NDArray[np.floating[Any]]
+
+
+def picture(components: Components, image_shape: tuple[int, int] | None, names: Any) -> Figure:
+    """Components (n, D) as images, or as a heat map where their features are no pixels of a square."""
+    D = components.shape[1]
+    side = math.isqrt(D)
+    if image_shape is not None:
+        return tiles(components, image_shape)
+    if side * side == D and (names is None or D >= SMALLEST_IMAGE):
+        return tiles(components, (side, side))
+    return heat_map(components, names)
+
+
+def heat_map(components: Components, names: Any) -> Figure:
+    """Components as rows and features as columns, blue below 0 and red above."""
+    n, D = components.shape
+    size = (min(0.25 * D + 2.5, 30), min(0.18 * n + 1.8, 30))
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots()
+    limit = _limit(components)
+    image = axes.imshow(
+        components, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto", interpolation="nearest"
+    )
+    axes.set(xlabel="feature", ylabel="component")
+    if names is not None and D <= MOST_NAMES:
+        axes.set_xticks(range(D), [str(name) for name in names], rotation=90)
+    figure.colorbar(image, ax=axes, label="effective weight")
+    return figure
+
+
+def tiles(components: Components, shape: tuple[int, int]) -> Figure:
     """Components (n, D) as images side by side, blue below 0 and red above, all on one scale."""
     n, D = components.shape
-    shape = image_shape or _square(D)
-    if shape[0] * shape[1] != D:
+    if len(shape) != 2 or shape[0] * shape[1] != D:
         raise ValueError(
             f"image_shape must have {D} pixels in all, one for each feature, got {tuple(shape)}; "
-            "pass (height, width), or (1, n_features) where features are no pixels"
+            "pass (height, width), or None where features are no pixels"
         )
     columns = min(MOST, math.ceil(math.sqrt(n)))
     rows = math.ceil(n / columns)
     figure = Figure(figsize=(0.5 * columns + 0.8, max(0.5 * rows, 1) + 0.2), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
-    # A few extreme weights would make all others pale.
-    limit = max(float(np.quantile(np.abs(components), 0.995)), 1e-12)
+    limit = _limit(components)
     for number, place in enumerate(axes.flat):
         place.set_axis_off()
         if number < n:
@@ -34,6 +68,6 @@ def tiles(components: npt.NDArray[np.floating[Any]], image_shape: tuple[int, int
     return figure
 
 
-def _square(D: int) -> tuple[int, int]:
-    side = math.isqrt(D)
-    return (side, side) if side * side == D else (1, D)
+def _limit(components: Components) -> float:
+    # A few extreme weights would make all others pale.
+    return max(float(np.quantile(np.abs(components), 0.995)), 1e-12)

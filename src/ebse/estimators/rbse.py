@@ -11,13 +11,13 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ebse.arguments import count, option
-from ebse.estimators.conversion import converted, load_estimator, save_estimator
+from ebse.estimators.conversion import converted, load_estimator, require_free, save_estimator
 from ebse.estimators.drawing import Source, drawn, imputed, in_blocks, new_rows, pulls
 from ebse.estimators.fitted import FittedEnsemble
 from ebse.estimators.inputs import as_tensor, at_the_door, generator_of, seed_of
 from ebse.estimators.laws import with_noise
-from ebse.estimators.plots import tiles
-from ebse.estimators.training import n_epochs_for, new_run, progress, threads_for
+from ebse.estimators.plots import picture
+from ebse.estimators.training import learn, n_epochs_for, new_run, threads_for
 from ebse.preprocessing import UnitScaling
 from ebse.representation import Read, map_back
 from ebse.sampling import LogLikelihood, log_likelihood
@@ -131,11 +131,8 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  
         """
         v, scaling = self._training_rows(X, reset=True)
         run = new_run(self, v, schedule="linear", generator=generator_of(seed_of(self.random_state)))
-        n_epochs = n_epochs_for(self, v.shape[0])
-        bar, report = progress(n_epochs, self.verbose)
         try:
-            with bar, threads_for(v.shape[1] * self.n_components):
-                run.fit(v, n_epochs, callback=report)
+            learn(run, v, n_epochs_for(self, v.shape[0]), verbose=self.verbose)
         finally:
             self._keep(run, scaling, [])
         return self
@@ -293,8 +290,9 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  
     def plot_components(
         self, n_components: int = 100, *, image_shape: tuple[int, int] | None = None
     ) -> Figure:
-        """A figure of the first components, as images where the features are pixels of a square."""
-        return tiles(self.effective_components_[:n_components], image_shape)
+        """A figure of the first components: images where features are pixels of a square, else a heat map."""
+        components = self.effective_components_[:n_components]
+        return picture(components, image_shape, getattr(self, "feature_names_in_", None))
 
     @classmethod
     def from_rbm(
@@ -312,7 +310,8 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  
         ``preserve="weights"`` keeps W itself as the means and adds the noise: with a Bernoulli law of
         presence 0.5 this is DropConnect. ``parameters`` are those of the constructor.
         """
-        ensemble = converted(rbm, law, noise, preserve)
+        require_free(parameters)
+        ensemble = converted(rbm, law, noise, preserve, parameters.get("bias_law", "point"))
         made = cls(ensemble.K, law=law, noise=noise, **parameters)
         made._fitted(ensemble, UnitScaling.none(ensemble.D), history=[], chains=None)
         made.n_features_in_ = ensemble.D

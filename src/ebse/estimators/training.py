@@ -1,8 +1,9 @@
 """Training runs behind ``fit`` and ``partial_fit``."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any, Protocol
 
 import torch
@@ -69,8 +70,8 @@ def new_run(
         )
         start = RestrictedBoltzmannEnsemble(
             first.W,
-            _bias(bias_law, first.b, generator),
-            _bias(bias_law, first.c, generator),
+            bias(bias_law, first.b, generator),
+            bias(bias_law, first.c, generator),
             visible="real" if settings.visible == "real" else "binary",
         )
     return Training(
@@ -94,19 +95,46 @@ def n_epochs_for(settings: Settings, n_rows: int) -> int:
     return min(max(math.ceil(UPDATES / n_updates), LEAST_EPOCHS), MOST_EPOCHS)
 
 
+class _OneThread:
+    """Torch on one thread while anybody asks for it, also from several Python threads at once."""
+
+    def __init__(self) -> None:
+        self._lock, self._n_inside, self._before = Lock(), 0, 1
+
+    def enter(self) -> None:
+        """The first to enter remembers how many threads there were."""
+        with self._lock:
+            if self._n_inside == 0:
+                self._before = torch.get_num_threads()
+                torch.set_num_threads(1)
+            self._n_inside += 1
+
+    def leave(self) -> None:
+        """The last to leave gives them back."""
+        with self._lock:
+            self._n_inside -= 1
+            if self._n_inside == 0:
+                torch.set_num_threads(self._before)
+
+
+_ONE_THREAD = _OneThread()
+
+
 @contextmanager
 def threads_for(n_connections: int) -> Iterator[None]:
     """One thread where a model is so small that two would mostly wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1 if n_connections < SMALL else before)
+    if n_connections >= SMALL:
+        yield
+        return
+    _ONE_THREAD.enter()
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        _ONE_THREAD.leave()
 
 
-def progress(n_epochs: int, verbose: int) -> tuple["tqdm[Any]", Callable[[Row], None]]:
-    """A bar on the terminal, shown where ``verbose``, and the callback that moves it."""
+def learn(run: Training, v: Any, n_epochs: int, *, verbose: int) -> None:
+    """All epochs of a run, with a bar on the terminal where ``verbose``."""
     bar = tqdm(total=n_epochs, desc="RBSE", unit="epoch", disable=not verbose)
 
     def report(row: Row) -> None:
@@ -115,10 +143,17 @@ def progress(n_epochs: int, verbose: int) -> tuple["tqdm[Any]", Callable[[Row], 
             bar.set_postfix_str(f"pseudo-log-likelihood {shown:.2f}", refresh=False)
         bar.update()
 
-    return bar, report
+    try:
+        with bar, threads_for(v.shape[1] * run.ensemble.K):
+            run.fit(v, n_epochs, callback=report)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"stopped in epoch {len(run.history) + 1} of {n_epochs}; the estimator is fitted with what it "
+            "learned so far, and partial_fit goes on from there"
+        ) from None
 
 
-def _bias(law: type[Law], start: Law, generator: torch.Generator) -> Law:
+def bias(law: type[Law], start: Law, generator: torch.Generator) -> Law:
     """A law of biases with the effective values of ``start``."""
     if law is type(start):
         return start
@@ -131,11 +166,23 @@ def _e_step(settings: Settings) -> EStep:
     option("algorithm", settings.algorithm, ALGORITHMS)
     k = count("n_gibbs_steps", settings.n_gibbs_steps)
     if settings.visible == "real":
+        _require_real(settings)
         # Sampled hidden units blur the map of real values; θ integrated out lets σ run away.
         return Algorithm1(k=k, units="mean")
     if settings.algorithm == "algorithm1":
         return Algorithm1(k=k)
     return ContrastiveDivergence(k=k, persistent=settings.algorithm == "pcd")
+
+
+def _require_real(settings: Settings) -> None:
+    """Refuse what real units do not know."""
+    for name, only in (("algorithm", "pcd"), ("momentum", 0), ("weight_decay", 0)):
+        value = getattr(settings, name)
+        if value != only:
+            raise ValueError(
+                f"{name} must be left at {only!r} where visible is 'real', got {value!r}; real units are "
+                "trained by Algorithm 1 with mean hidden units, and by Adam"
+            )
 
 
 def _m_step(settings: Settings, schedule: str) -> MStep:

@@ -1,13 +1,16 @@
 """Few-shot evaluation: the same episodes for every method, compared in pairs (section 3.2)."""
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 from tqdm import tqdm
 
@@ -78,8 +81,9 @@ def few_shot(
         Show a bar per method.
     checkpoint
         File of finished episodes. After an interruption the same call goes on where it stopped; a file of
-        another configuration is refused. Names, types and parameters of methods are compared, fitted values
-        are not. Rows of embeddings are written a batch of episodes at a time.
+        another configuration is refused. Names, types, parameters and fitted arrays of methods are compared,
+        as far as they are scikit-learn's or ebse's. Rows of embeddings are written a batch of episodes
+        at a time.
 
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat([0, 1], 30)
@@ -117,7 +121,10 @@ def few_shot(
         if not n_todo:
             continue
         evaluate = _classifier_rows if classifies(method) else _embedding_rows
-        with tqdm(desc=name, total=n_all, initial=n_all - n_todo, disable=not progress) as bar:
+        with (
+            _said_how_to_go_on(checkpoint),
+            tqdm(desc=name, total=n_all, initial=n_all - n_todo, disable=not progress) as bar,
+        ):
             for rows in evaluate(name, method, X, labels, episodes, todo, n_jobs):
                 if saved is not None:
                     saved.add(rows)
@@ -127,6 +134,20 @@ def few_shot(
     table = [(name, k, e, done[name, k][e]) for name in estimators for k in shots for e in range(n_episodes)]
     frame = pd.DataFrame(table, columns=["method", "n_shots", "episode", "accuracy"])
     return FewShotResult(frame, first)
+
+
+@contextmanager
+def _said_how_to_go_on(checkpoint: str | os.PathLike[str] | None) -> Iterator[None]:
+    """Ctrl-C with a word on what is kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = (
+            "nothing is kept; pass checkpoint=… to be able to go on"
+            if checkpoint is None
+            else f"finished episodes are in {os.fspath(checkpoint)}; the same call goes on from there"
+        )
+        raise KeyboardInterrupt(f"few_shot was stopped: {kept}") from None
 
 
 Todo = list[tuple[int, list[int]]]
@@ -157,6 +178,13 @@ def embedding_accuracies(z: Array, support: Array, queries: Array) -> Array:
     train = z[support].reshape(E, -1, z.shape[2])
     y = np.repeat(np.arange(n_ways), n_shots * n_draws)
     fit = fit_logistic(train, np.broadcast_to(y, train.shape[:2]), n_classes=n_ways)
+    if not fit.converged.all():
+        warnings.warn(
+            f"{(~fit.converged).sum()} of {E} logistic regressions did not come to an end in "
+            f"{fit.n_iter.max()} iterations; features on very different scales are the usual reason",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
     asked = z[queries].reshape(E, -1, z.shape[2])
     p = predict_proba(fit, asked).reshape(E, n_ways, n_queries, n_draws, n_ways).mean(3)
     right: Array = (p.argmax(-1) == np.arange(n_ways)[:, None]).mean((1, 2))

@@ -1,9 +1,10 @@
 """What can be evaluated: embeddings, with one or many representations per example, and classifiers."""
 
+import hashlib
 import inspect
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import Any
 
@@ -13,6 +14,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from torch import Tensor
 
 from ebse.evaluation.baselines import Draws, Shifts, pixels
+from ebse.evaluation.checkpoint import checksum
 from ebse.evaluation.threads import one_thread
 
 Array = NDArray[Any]
@@ -43,8 +45,21 @@ def describe(method: Any) -> str:
     """What a checkpoint knows of a method: its type, or its name or parameters where it shows them."""
     if isinstance(method, (BaseEstimator, Draws, Shifts)) or inspect.isroutine(method):
         # Addresses differ from process to process.
-        return re.sub(r" at 0x[0-9a-f]+", "", " ".join(repr(method).split()))
+        shown = re.sub(r" at 0x[0-9a-f]+", "", " ".join(repr(method).split()))
+        learned = "".join(checksum(x) for x in _arrays(method))
+        return f"{shown} {hashlib.sha256(learned.encode()).hexdigest()[:16]}" if learned else shown
     return method if isinstance(method, str) else type(method).__qualname__
+
+
+def _arrays(held: Any) -> Iterator[Array]:
+    """Arrays that an estimator, or one within it, has learned."""
+    if isinstance(held, np.ndarray):
+        yield held
+    elif isinstance(held, dict):
+        for name in sorted(held, key=str):
+            yield from _arrays(held[name])
+    elif isinstance(held, (BaseEstimator, Draws)):
+        yield from _arrays(vars(held))
 
 
 def representations(name: str, method: Any, X: Any) -> Array:
