@@ -18,7 +18,7 @@ ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"law": "cauchy"}, ValueError, r"law must be one of 'bernoulli', 'gaussian', 'point'.*got 'cauchy'"),
     ({"bias_law": 3}, ValueError, r"bias_law must be one of .*got 3"),
     ({"law": "point", "noise": 0.5}, ValueError, r"noise must be None for the law Point, got 0.5"),
-    ({"noise": 1.5}, ValueError, r"noise must be a probability of presence in \(0, 1\] .*got 1.5"),
+    ({"noise": 1.5}, ValueError, r"noise must be a probability of presence in \(0, 1\) .*got 1.5"),
     ({"visible": "grey"}, ValueError, r"visible must be one of 'binary', 'real', got 'grey'"),
     ({"algorithm": "adam"}, ValueError, r"algorithm must be one of 'pcd', 'cd', 'algorithm1', got 'adam'"),
     ({"n_epochs": "many"}, ValueError, r"n_epochs must be 'auto' or a whole number, got 'many'"),
@@ -74,7 +74,7 @@ def test_errors_of_conversion(tmp_path: Path) -> None:
 
 def test_a_trained_rbm_says_what_is_open() -> None:
     rbm = np.zeros((2, 2)), np.zeros(2), np.zeros(2)
-    with pytest.raises(TypeError, match=r"n_components must not be given, got 3; it is that of the RBM"):
+    with pytest.raises(TypeError, match=r"n_components must not be given, got 3; leave it out, it is that"):
         RBSE.from_rbm(rbm, n_components=3)
     with pytest.raises(ValueError, match=r"visible must be 'binary' for a trained RBM, got 'real'"):
         RBSE.from_rbm(rbm, visible="real")

@@ -3,12 +3,14 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import RidgeClassifier
 from sklearn.neighbors import KNeighborsClassifier
@@ -175,9 +177,9 @@ def test_with_many_labels_the_mean_has_half_the_say_or_none() -> None:
 
 ERRORS: list[tuple[Options, type[Exception], str]] = [
     ({"n_draws": 0}, ValueError, "n_draws must be >= 1, got 0"),
-    ({"n_sweeps": "far"}, ValueError, "n_sweeps must be one of 'auto', got 'far'"),
+    ({"n_sweeps": "far"}, ValueError, "n_sweeps must be 'auto' or a number, got 'far'"),
     ({"n_sweeps": -2}, ValueError, "n_sweeps must be >= 0, got -2"),
-    ({"noise": "loud"}, ValueError, "noise must be one of 'auto', got 'loud'"),
+    ({"noise": "loud"}, ValueError, "noise must be 'auto' or a number, got 'loud'"),
     ({"read": "output"}, ValueError, "read must be one of 'input', 'state', got 'output'"),
     ({"aggregate": "median"}, ValueError, "aggregate must be one of 'mean_proba', 'vote', got 'median'"),
     (
@@ -216,3 +218,37 @@ def test_labels_must_be_there() -> None:
 def test_a_mark_that_does_not_occur_is_said() -> None:
     with pytest.warns(UserWarning, match=r"unlabeled_label is -1, which is no value of y"):
         classifier(unlabeled_label=-1).fit(X[FEW], Y[FEW])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"classifier": "logistic"}, r"classifier must be an estimator with fit, got 'logistic'.*Logistic"),
+        ({"representation": "RBSE"}, r"representation must be an estimator with transform, got 'RBSE'.*RBSE"),
+    ],
+)
+def test_words_are_no_estimators(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        classifier().set_params(**options).fit(X[FEW], Y[FEW])
+
+
+def test_names_and_frames_make_no_difference() -> None:
+    """A frame in, frames out of the representation: the same predictions, and no warning."""
+    frame = pd.DataFrame(X, columns=[f"feature {i}" for i in range(X.shape[1])])
+    plain = RBSE(8, n_epochs=3, random_state=0).fit(X)
+    framed = RBSE(8, n_epochs=3, random_state=0).fit(frame).set_output(transform="pandas")
+    expected = FewShotClassifier(FrozenEstimator(plain), random_state=0).fit(X[FEW], Y[FEW]).predict_proba(X)
+    few = FewShotClassifier(FrozenEstimator(framed), random_state=0).fit(frame.iloc[FEW], Y[FEW])
+    np.testing.assert_allclose(few.predict_proba(frame), expected, rtol=1e-5)
+
+
+def test_an_interruption_says_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: RBSE, X: Any, y: Any = None) -> RBSE:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RBSE, "fit", interrupted)
+    made = FewShotClassifier(RBSE(3))
+    with pytest.raises(KeyboardInterrupt, match=r"nothing of it is kept; fit it by itself"):
+        made.fit(X[FEW], Y[FEW])
+    with pytest.raises(NotFittedError):
+        made.predict(X)

@@ -10,6 +10,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from ebse import RBSE, FewShotClassifier
 from ebse.evaluation import Draws, FewShotResult, Shifts, few_shot, pixels
@@ -126,10 +128,10 @@ def test_without_a_seed_the_episodes_of_the_file_go_on(tmp_path: Path) -> None:
         ({"random_state": 1}, r"key = \d+, got \d+"),
         ({"X": X + 1e-9}, "X = '[0-9a-f]+', got '[0-9a-f]+'"),
         ({"y": Y[::-1]}, "y = '[0-9a-f]+', got '[0-9a-f]+'"),
-        ({"estimators": {"pixels": "pixels"}}, "methods = .*, got {'pixels': 'pixels'}"),
+        ({"estimators": {"pixels": "pixels"}}, r"methods\[.*\] = None, got 'pixels'"),
         (
             {"estimators": {"noisy": Noisy(), "classifier": KNeighborsClassifier(2)}},
-            r"methods = .*n_neighbors=2",
+            r"methods\[.*\] = .*n_neighbors=2",
         ),
     ],
 )
@@ -194,6 +196,24 @@ def test_what_was_learned_belongs_to_a_method() -> None:
     assert describe(FewShotClassifier(FrozenEstimator(first))) != describe(
         FewShotClassifier(FrozenEstimator(second))
     )
+
+
+def test_what_was_learned_within_others_belongs_to_a_method() -> None:
+    rows = np.random.default_rng(0).random((30, 4))
+    pipes = [make_pipeline(StandardScaler(), PCA(2)).fit(part) for part in (rows, rows[:20], rows)]
+    assert describe(pipes[0]) == describe(pipes[2]) != describe(pipes[1])
+
+    class Scalar(BaseEstimator):  # type: ignore[misc]
+        def fit(self, X: Any) -> Any:
+            self.largest_ = np.array(X.max())
+            return self
+
+    assert describe(Scalar().fit(rows)) != describe(Scalar().fit(2 * rows))
+
+
+def test_a_classifier_is_fitted_anew_whatever_it_had_learned() -> None:
+    fitted = KNeighborsClassifier(1).fit([[0.0], [1.0]], [0, 1])
+    assert describe(fitted) == describe(KNeighborsClassifier(1))
 
 
 @pytest.mark.parametrize("kept", [True, False])

@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy import sparse
@@ -124,9 +125,9 @@ def test_small_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = accuracies({"noisy": Noisy()})
     sizes = []
 
-    def spy(z: Any, support: Any, queries: Any, inner: Any = module.embedding_accuracies) -> Any:
+    def spy(z: Any, support: Any, queries: Any, inner: Any = module.embedding_accuracies, **name: str) -> Any:
         sizes.append(len(support))
-        return inner(z, support, queries)
+        return inner(z, support, queries, **name)
 
     monkeypatch.setattr(module, "embedding_accuracies", spy)
     monkeypatch.setattr(module, "BATCH_BYTES", 2 * 8 * 3 * 6 * 3 * (4 + 2 * 4))
@@ -246,7 +247,25 @@ def test_errors(methods: Any, options: dict[str, Any], message: str) -> None:
 def test_regressions_without_an_end_are_said() -> None:
     scales = X * np.array([1e-6, *[1e6] * (X.shape[1] - 1)])
     hard = np.random.default_rng(0).permutation(Y)
-    with pytest.warns(ConvergenceWarning, match=r"logistic regressions did not come to an end in 100"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"logistic regressions on scales did not come to an end in 100"
+    ):
         few_shot(
             {"scales": lambda rows: scales[: len(rows)] + rows}, X, hard, n_shots=5, n_queries=2, n_episodes=3
         )
+
+
+@pytest.mark.parametrize("missing", [np.nan, None])
+def test_missing_labels_are_refused(missing: Any) -> None:
+    y = np.array([missing, *Y[1:]], dtype=object)
+    with pytest.raises(ValueError, match=r"y must have no missing labels \(NaN or None\), got 1; leave"):
+        few_shot({"pixels": "pixels"}, X, y)
+
+
+def test_what_learned_from_a_frame_gets_one() -> None:
+    frame = pd.DataFrame(X, columns=[f"feature {i}" for i in range(X.shape[1])])
+    found, plain = (
+        few_shot({"PCA": PCA(2).fit(rows)}, rows, Y, n_queries=2, n_episodes=3, random_state=0).rows
+        for rows in (frame, X)
+    )
+    pd.testing.assert_frame_equal(found, plain)

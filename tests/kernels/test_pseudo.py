@@ -1,5 +1,8 @@
 """Pseudo-log-likelihoods by the kernel against the plain sum in double precision."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
 import pytest
 import torch
 
@@ -30,12 +33,31 @@ def test_the_kernel_agrees_with_the_plain_sum(
     torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-4)
 
 
-def test_parameters_that_are_learned_get_gradients() -> None:
+@pytest.mark.parametrize("letter", ["W", "b", "c"])
+@pytest.mark.parametrize("every", [1, 2])
+def test_parameters_that_are_learned_get_gradients(letter: str, every: int) -> None:
     small = ensemble("gaussian", 5, 3)
-    W = small.W.alpha["theta_bar"].clone().requires_grad_()
-    total = pseudo_log_likelihood(small.with_laws(W=Point(W)), chains(4, 5, 3).v).sum()
-    (gradient,) = torch.autograd.grad(total, W)
+    fixed = small.with_laws(**{name: Point(law.effective()) for name, law in small.laws.items()})
+    theta = fixed.laws[letter].effective().clone().requires_grad_()
+    learned = fixed.with_laws(**{letter: Point(theta)})
+    total = pseudo_log_likelihood(learned, chains(4, 5, 3).v, every=every).sum()
+    (gradient,) = torch.autograd.grad(total, theta)
     assert bool(gradient.any())
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_what_is_not_a_number_is_not_hidden(every: int) -> None:
+    small = ensemble("gaussian", 5, 3)
+    broken = small.with_laws(c=Point(torch.zeros(3).float()))
+    broken.c.alpha["theta_bar"][1] = torch.nan
+    assert bool(pseudo_log_likelihood(broken, chains(4, 5, 3).v, every=every).isnan().all())
+
+
+def test_two_threads_thin_alike(two_threads: Callable[[], AbstractContextManager[None]]) -> None:
+    small, v = ensemble("bernoulli", 40, 33), chains(70, 40, 33).v
+    alone = pseudo_log_likelihood(small, v, every=4)
+    with two_threads():
+        assert torch.equal(pseudo_log_likelihood(small, v, every=4), alone)
 
 
 @pytest.mark.parametrize("scale", [5.0, 15.0, 30.0])

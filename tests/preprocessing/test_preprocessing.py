@@ -78,3 +78,13 @@ def test_probabilities_are_asked_for() -> None:
         ValueError, match=r"X must lie in \[0, 1\] to be read as probabilities, got values from 0 to 3"
     ):
         sample_binary([[0.0, 3.0]])
+
+
+def test_rows_that_need_nothing_are_not_copied_and_others_are_clipped() -> None:
+    fine = np.array([[0.0, 0.5, 1.0]], dtype=np.float32)
+    assert UnitScaling.none(3).apply(fine) is fine
+    beyond = np.array([[-5e-7, 0.5, 1 + 5e-7]], dtype=np.float32)
+    assert UnitScaling.none(3).clipped(beyond) == 0
+    found = UnitScaling.none(3).apply(beyond)
+    assert (found.min(), found.max()) == (0, 1)
+    assert beyond.max() > 1

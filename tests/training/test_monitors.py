@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from ebse.models import RestrictedBoltzmannEnsemble
-from ebse.training import monitors, pseudo_log_likelihood
+from ebse.models import RestrictedBoltzmannEnsemble, exact
+from ebse.training import EffectiveAscent, Training, monitors, pseudo_log_likelihood
 from examples import LAWS, ensemble
 from oracles import binary, ensemble_weight
 
@@ -113,3 +113,16 @@ def test_thinned_terms_are_those_of_a_loop(
         monkeypatch.setattr(monitors, "BLOCK", block)
         found = pseudo_log_likelihood(small, v, every=every)
         torch.testing.assert_close(found, torch.tensor(expected), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("W", sorted(LAWS))
+def test_history_is_of_the_ensemble(W: str) -> None:
+    """Also where a law cannot follow all the way, and an epoch ends between two settlings."""
+    g = torch.Generator().manual_seed(0)
+    v = (torch.rand(60, 3, generator=g) < torch.tensor([0.9, 0.5, 0.2])).double()
+    m_step = EffectiveAscent(learning_rate=2.0, schedule="constant")
+    run = Training(ensemble(W), m_step=m_step, batch_size=20, generator=g).fit(v, 3)
+    found = run.history[-1]
+    assert found["log_likelihood"] == pytest.approx(
+        float(exact.log_likelihood(run.ensemble, v).mean()), rel=1e-10
+    )

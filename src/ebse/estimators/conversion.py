@@ -48,7 +48,8 @@ def require_free(parameters: dict[str, Any]) -> None:
     """Parameters of the constructor that a trained RBM leaves open."""
     if "n_components" in parameters:
         raise TypeError(
-            f"n_components must not be given, got {parameters['n_components']!r}; it is that of the RBM"
+            f"n_components must not be given, got {parameters['n_components']!r}; leave it out, it is that "
+            "of the RBM"
         )
     if parameters.get("visible", "binary") != "binary":
         raise ValueError(

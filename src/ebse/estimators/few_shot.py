@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ebse.arguments import count, option
-from ebse.estimators.inputs import at_the_door, row_blocks, seed_of
+from ebse.estimators.inputs import at_the_door, named, row_blocks, seed_of
 from ebse.estimators.on_draws import OnDraws, SharedDraws, UnpenalisedLogistic
 from ebse.estimators.walking import how_far
 
@@ -129,7 +129,7 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         if labelled.all() and self.unlabeled_label is not None:
             warnings.warn(
                 f"unlabeled_label is {self.unlabeled_label!r}, which is no value of y: all rows count as "
-                "labelled",
+                "labelled; pass None where that is so",
                 stacklevel=2,
             )
         if not labelled.any():
@@ -150,7 +150,7 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
     def representations(self, X: Any) -> Array:
         """Draws of each row (N, n_draws, K), as the classifier sees them."""
         inner = self.representation_
-        X = _named(X, getattr(inner, "feature_names_in_", None))
+        X = named(X, getattr(inner, "feature_names_in_", None))
         if not hasattr(inner, "sample_transform"):
             one: Array = np.asarray(inner.transform(X))[:, np.newaxis]
             return one
@@ -214,7 +214,7 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
     def _prepare(self, rows: Any) -> None:
         """Everything that needs no label: the representation, and how far it walks."""
         self._seed = seed_of(self.random_state)
-        rows = _named(rows, getattr(self, "feature_names_in_", None))
+        rows = named(rows, getattr(self, "feature_names_in_", None))
         self.representation_ = _learned(self.representation, rows, self._seed)
         self.n_sweeps_ = self._how_far(rows)
         self.source_ = "mean" if self.n_sweeps == "auto" and self.n_sweeps_ == 0 else "posterior"
@@ -235,7 +235,7 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         if self.n_sweeps != "auto" or self.source_ == "mean":
             return None
         inner = self.representation_
-        mean: Array = np.asarray(inner.transform(_named(X, getattr(inner, "feature_names_in_", None))))
+        mean: Array = np.asarray(inner.transform(named(X, getattr(inner, "feature_names_in_", None))))
         return mean
 
     def _new(self) -> OnDraws:
@@ -262,8 +262,15 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         option("aggregate", self.aggregate, ("mean_proba", "vote"))
         for name in ("n_sweeps", "noise"):
             value = getattr(self, name)
-            if isinstance(value, str):
-                option(name, value, ("auto",))
+            if isinstance(value, str) and value != "auto":
+                raise ValueError(f"{name} must be 'auto' or a number, got {value!r}; pass one of these")
+        for name, verb in (("representation", "transform"), ("classifier", "fit")):
+            value = getattr(self, name)
+            if not hasattr(value, verb) and not (name == "classifier" and value is None):
+                raise TypeError(
+                    f"{name} must be an estimator with {verb}, got {value!r}; pass an instance, such as "
+                    f"{'RBSE()' if name == 'representation' else 'LogisticRegression()'}"
+                )
         if self.aggregate == "mean_proba" and not hasattr(
             UnpenalisedLogistic if self.classifier is None else self.classifier, "predict_proba"
         ):
@@ -274,6 +281,9 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
 
     def _checked(self, X: Any) -> Any:
         return validate_data(self, at_the_door(X), reset=False, **ACCEPTED)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "classifier_")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -288,7 +298,13 @@ def _learned(representation: Any, rows: Any, seed: int) -> Any:
     if isinstance(representation, FrozenEstimator):
         check_is_fitted(representation.estimator)
         return representation.estimator
-    return _seeded(representation, seed).fit(rows)
+    try:
+        return _seeded(representation, seed).fit(rows)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            "stopped while the representation was learned, and nothing of it is kept; fit it by itself, "
+            "where Ctrl-C keeps what was learned, and pass FrozenEstimator(representation)"
+        ) from None
 
 
 def _seeded(estimator: Any, seed: int) -> Any:
@@ -297,11 +313,6 @@ def _seeded(estimator: Any, seed: int) -> Any:
     if copy.get_params().get("random_state", seed) is None:
         copy.set_params(random_state=seed)
     return copy
-
-
-def _named(X: Any, names: Any) -> Any:
-    """X as a frame, where what is asked learned from one."""
-    return X if names is None or sparse.issparse(X) else pd.DataFrame(X, columns=names)
 
 
 def _stacked(a: Any, b: Any) -> Any:

@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import torch
+from scipy import sparse
 from sklearn.utils import check_random_state
 from torch import Tensor
 
@@ -12,7 +14,7 @@ from ebse import noise
 from ebse.kernels.numbers import number_rows
 
 BLOCK = 2**22
-"""Values that are densified, hashed or made at once."""
+"""Values that are densified or made at once."""
 
 
 def at_the_door(X: Any) -> Any:
@@ -24,6 +26,11 @@ def at_the_door(X: Any) -> Any:
         X = X.astype(np.float32)
     # Images (N, height, width) as rows of pixels.
     return X.reshape(len(X), -1) if isinstance(X, np.ndarray) and X.dtype == np.uint8 and X.ndim == 3 else X
+
+
+def named(X: Any, names: Any) -> Any:
+    """X as a frame, where what is asked learned from one."""
+    return X if names is None or sparse.issparse(X) else pd.DataFrame(X, columns=names)
 
 
 def is_image(X: Any) -> bool:
@@ -60,7 +67,14 @@ def seed_of(random_state: Any) -> int:
     """A seed from anything that scikit-learn takes for a random state, or from a NumPy Generator."""
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(np.iinfo(np.int32).max))
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    try:
+        state = check_random_state(random_state)
+    except (ValueError, TypeError):
+        raise ValueError(
+            "random_state must be None, an int in [0, 2**32 - 1], a RandomState or a Generator, got "
+            f"{random_state!r}; pass an int for results that repeat"
+        ) from None
+    return int(state.randint(np.iinfo(np.int32).max))
 
 
 def generator_of(seed: int) -> torch.Generator:

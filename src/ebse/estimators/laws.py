@@ -42,17 +42,28 @@ def start_noise(law: type[Law], noise: float | None) -> dict[str, float]:
             f"noise must be None for the law {law.__name__}, got {noise!r}; only 'bernoulli' (the "
             "probability that a connection is present) and 'gaussian' (a standard deviation) take a number"
         )
-    largest = 1.0 if law is Bernoulli else float("inf")
-    if not 0 <= noise <= largest or (law is Bernoulli and noise == 0):
-        allowed = "a probability of presence in (0, 1]" if law is Bernoulli else "a standard deviation >= 0"
-        raise ValueError(f"noise must be {allowed} for the law {law.__name__}, got {noise!r}; pass one")
+    require_noise(law, noise)
     return {NOISE_NAMES[law]: noise}
+
+
+def require_noise(law: type[Law], noise: float) -> None:
+    """A number that can be the noise of a law: σ of a Gaussian one, a presence of any other."""
+    if law is Gaussian and not 0 <= noise < float("inf"):
+        raise ValueError(
+            f"noise must be a standard deviation >= 0 for the law Gaussian, got {noise!r}; pass one"
+        )
+    if law is not Gaussian and not 0 < noise < 1:
+        raise ValueError(
+            f"noise must be a probability of presence in (0, 1) for the law {law.__name__}, got {noise!r}; "
+            "without noise use the law 'point'"
+        )
 
 
 def with_noise(ensemble: RestrictedBoltzmannEnsemble, noise: float | None) -> RestrictedBoltzmannEnsemble:
     """The ensemble moved along the gauge: σ of a Gaussian law, presence of a Bernoulli or any other one."""
     if noise is None:
         return ensemble
+    require_noise(type(ensemble.W), noise)
     if isinstance(ensemble.W, Gaussian):
         return ensemble.with_noise(sigma=noise)
     return ensemble.with_noise(p=noise)

@@ -7,25 +7,24 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 
+from ebse.arguments import count
+
 MOST = 20
 """Tiles in a row."""
 MOST_NAMES = 120
 """Features whose names can be read below a heat map."""
 
 
-SMALLEST_IMAGE = 64
-"""Features with names are pixels only from so many on."""
-
 Components = npt.NDArray[np.floating[Any]]
 
 
 def picture(components: Components, image_shape: tuple[int, int] | None, names: Any) -> Figure:
-    """Components (n, D) as images, or as a heat map where their features are no pixels of a square."""
+    """Components (n, D) as images, or as a heat map where features have names or are no square."""
     D = components.shape[1]
     side = math.isqrt(D)
     if image_shape is not None:
-        return tiles(components, image_shape)
-    if side * side == D and (names is None or D >= SMALLEST_IMAGE):
+        return tiles(components, _sides(image_shape, D))
+    if side * side == D and names is None:
         return tiles(components, (side, side))
     return heat_map(components, names)
 
@@ -49,12 +48,7 @@ def heat_map(components: Components, names: Any) -> Figure:
 
 def tiles(components: Components, shape: tuple[int, int]) -> Figure:
     """Components (n, D) as images side by side, blue below 0 and red above, all on one scale."""
-    n, D = components.shape
-    if len(shape) != 2 or shape[0] * shape[1] != D:
-        raise ValueError(
-            f"image_shape must have {D} pixels in all, one for each feature, got {tuple(shape)}; "
-            "pass (height, width), or None where features are no pixels"
-        )
+    n = len(components)
     columns = min(MOST, math.ceil(math.sqrt(n)))
     rows = math.ceil(n / columns)
     figure = Figure(figsize=(0.5 * columns + 0.8, max(0.5 * rows, 1) + 0.2), layout="constrained")
@@ -66,6 +60,17 @@ def tiles(components: Components, shape: tuple[int, int]) -> Figure:
             image = place.imshow(components[number].reshape(shape), cmap="RdBu_r", vmin=-limit, vmax=limit)
     figure.colorbar(image, ax=axes, label="effective weight", shrink=0.8)
     return figure
+
+
+def _sides(image_shape: Any, D: int) -> tuple[int, int]:
+    """Height and width of D pixels; (1, D) for those that are no image."""
+    sides = tuple(image_shape) if isinstance(image_shape, (tuple, list)) else (image_shape, image_shape)
+    if len(sides) != 2 or any(count("image_shape", side) < 1 for side in sides) or sides[0] * sides[1] != D:
+        raise ValueError(
+            f"image_shape must have {D} pixels in all, one for each feature, got {image_shape!r}; "
+            "pass (height, width)"
+        )
+    return sides[0], sides[1]
 
 
 def _limit(components: Components) -> float:

@@ -17,7 +17,7 @@ from ebse.estimators.fitted import FittedEnsemble
 from ebse.estimators.inputs import as_tensor, at_the_door, generator_of, seed_of
 from ebse.estimators.laws import with_noise
 from ebse.estimators.plots import picture
-from ebse.estimators.training import learn, n_epochs_for, new_run, threads_for
+from ebse.estimators.training import learn, n_epochs_for, new_run
 from ebse.preprocessing import UnitScaling
 from ebse.representation import Read, map_back
 from ebse.sampling import LogLikelihood, log_likelihood
@@ -46,7 +46,8 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  
     bias_law
         The same for the biases.
     visible
-        "binary": features between 0 and 1 are probabilities of binary units. "real": they are values.
+        "binary": features between 0 and 1 are probabilities of binary units. "real": they are values, and
+        ``algorithm``, ``momentum`` and ``weight_decay`` have no say.
     n_epochs
         Passes over the rows; "auto" makes 20,000 updates, in 10 to 1,000 passes.
     batch_size, learning_rate, momentum, weight_decay
@@ -61,7 +62,7 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  
         by 255), later values are clipped, with a warning if they are many. "error": values outside
         [0, 1] are refused.
     random_state
-        A seed, for results that repeat.
+        A seed, for results that repeat; a RandomState or Generator of NumPy's goes on from call to call.
     verbose
         1 shows a progress bar.
 
@@ -131,8 +132,9 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  
         """
         v, scaling = self._training_rows(X, reset=True)
         run = new_run(self, v, schedule="linear", generator=generator_of(seed_of(self.random_state)))
+        n_epochs = n_epochs_for(self, v.shape[0])
         try:
-            learn(run, v, n_epochs_for(self, v.shape[0]), verbose=self.verbose)
+            learn(run, v, n_epochs, n_components=self.n_components, verbose=self.verbose)
         finally:
             self._keep(run, scaling, [])
         return self
@@ -153,10 +155,11 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  
             run = new_run(self, v, schedule="constant", generator=generator, start=start)
         else:
             before = before[: len(before) - len(run.history)]
-        with threads_for(v.shape[1] * self.n_components):
-            run.fit(v, 1)
-        self._keep(run, scaling, before)
-        self._run = run
+        try:
+            learn(run, v, 1, n_components=self.n_components, verbose=0)
+        finally:
+            self._keep(run, scaling, before)
+            self._run = run
         return self
 
     def transform(self, X: Any) -> Array:
@@ -262,7 +265,7 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  
         """X with its NaN entries filled from P(missing | the rest of the row).
 
         ``method`` is "mean", averaged over ``n_sweeps`` of a chain, or "draw", where it ended: one of the two
-        ends of the feature's range, which is of use for yes and no, not for quantities.
+        ends of the feature's range, which is of use for yes and no, not for quantities. An array, always.
         """
         option("method", method, ("mean", "draw"))
         self._require_binary("impute")
@@ -287,11 +290,9 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  
         check_is_fitted(self)
         return self._scaling.undo(np.asarray(v))
 
-    def plot_components(
-        self, n_components: int = 100, *, image_shape: tuple[int, int] | None = None
-    ) -> Figure:
-        """A figure of the first components: images where features are pixels of a square, else a heat map."""
-        components = self.effective_components_[:n_components]
+    def plot_components(self, n_components: int = 100, *, image_shape: Any = None) -> Figure:
+        """The first components: images, or a heat map where features have names or are no square."""
+        components = self.effective_components_[: count("n_components", n_components)]
         return picture(components, image_shape, getattr(self, "feature_names_in_", None))
 
     @classmethod
@@ -325,7 +326,7 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  
         self._require_binary("dropped")
         W, b, c = self._ensemble().effective()
         made: Self = clone(self).set_params(law="bernoulli", noise=presence)
-        laws = converted((W, b, c), "bernoulli", presence, "weights")
+        laws = converted((W, b, c), "bernoulli", presence, "weights", self.bias_law)
         made._fitted(laws, self._scaling, history=self.history_, chains=self.chains_)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Lock
 from typing import Any, Protocol
 
 import torch
@@ -95,45 +94,21 @@ def n_epochs_for(settings: Settings, n_rows: int) -> int:
     return min(max(math.ceil(UPDATES / n_updates), LEAST_EPOCHS), MOST_EPOCHS)
 
 
-class _OneThread:
-    """Torch on one thread while anybody asks for it, also from several Python threads at once."""
-
-    def __init__(self) -> None:
-        self._lock, self._n_inside, self._before = Lock(), 0, 1
-
-    def enter(self) -> None:
-        """The first to enter remembers how many threads there were."""
-        with self._lock:
-            if self._n_inside == 0:
-                self._before = torch.get_num_threads()
-                torch.set_num_threads(1)
-            self._n_inside += 1
-
-    def leave(self) -> None:
-        """The last to leave gives them back."""
-        with self._lock:
-            self._n_inside -= 1
-            if self._n_inside == 0:
-                torch.set_num_threads(self._before)
-
-
-_ONE_THREAD = _OneThread()
-
-
 @contextmanager
 def threads_for(n_connections: int) -> Iterator[None]:
-    """One thread where a model is so small that two would mostly wait for each other."""
-    if n_connections >= SMALL:
-        yield
-        return
-    _ONE_THREAD.enter()
+    """One thread where a model is so small that two would mostly wait for each other.
+
+    Torch counts its threads for every Python thread by itself, and so does this.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1 if n_connections < SMALL else before)
     try:
         yield
     finally:
-        _ONE_THREAD.leave()
+        torch.set_num_threads(before)
 
 
-def learn(run: Training, v: Any, n_epochs: int, *, verbose: int) -> None:
+def learn(run: Training, v: Any, n_epochs: int, *, n_components: int, verbose: int) -> None:
     """All epochs of a run, with a bar on the terminal where ``verbose``."""
     bar = tqdm(total=n_epochs, desc="RBSE", unit="epoch", disable=not verbose)
 
@@ -144,12 +119,17 @@ def learn(run: Training, v: Any, n_epochs: int, *, verbose: int) -> None:
         bar.update()
 
     try:
-        with bar, threads_for(v.shape[1] * run.ensemble.K):
+        with bar, threads_for(v.shape[1] * n_components):
             run.fit(v, n_epochs, callback=report)
+    except FloatingPointError as error:
+        what = str(error).partition(". The ensemble")[0]
+        raise FloatingPointError(
+            f"{what}. The estimator is fitted with what it had learned after {run.n_steps} updates"
+        ) from None
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            f"stopped in epoch {len(run.history) + 1} of {n_epochs}; the estimator is fitted with what it "
-            "learned so far, and partial_fit goes on from there"
+            f"stopped after {run.n_steps} updates; the estimator is fitted with what it learned so far, and "
+            "partial_fit goes on from there"
         ) from None
 
 
@@ -176,12 +156,13 @@ def _e_step(settings: Settings) -> EStep:
 
 def _require_real(settings: Settings) -> None:
     """Refuse what real units do not know."""
-    for name, only in (("algorithm", "pcd"), ("momentum", 0), ("weight_decay", 0)):
+    allowed = {"algorithm": ("pcd", "algorithm1"), "momentum": (0,), "weight_decay": (0,)}
+    for name, values in allowed.items():
         value = getattr(settings, name)
-        if value != only:
+        if value not in values:
             raise ValueError(
-                f"{name} must be left at {only!r} where visible is 'real', got {value!r}; real units are "
-                "trained by Algorithm 1 with mean hidden units, and by Adam"
+                f"{name} must be left at {values[0]!r} where visible is 'real', got {value!r}; real units "
+                "are trained by Algorithm 1 with mean hidden units, and by Adam"
             )
 
 

@@ -2,6 +2,10 @@
 
 from typing import Any
 
+import numpy as np
+
+from ebse.estimators.inputs import named
+
 FAR = (5, 10, 15, 20, 30, 40, 50)
 """Lengths of a walk that are tried."""
 
@@ -13,7 +17,7 @@ N_ROWS, N_WALKS = 500, 10
 
 def memory(rbse: Any, X: Any, n_sweeps: int, *, seed: int) -> float:
     """ρ = cov(m, m_s) / var(m), with m = P(h | v) and m_s = P(h | v_s) after n_sweeps: 1, falling to 0."""
-    m = rbse.transform(X)
+    m = np.asarray(rbse.transform(X))
     walked = rbse.sample_transform(X, N_WALKS, n_sweeps=n_sweeps, read="state", random_state=seed).mean(1)
     m, walked = m - m.mean(0), walked - walked.mean(0)
     return float((m * walked).sum() / max((m * m).sum(), 1e-12))
@@ -26,7 +30,10 @@ def how_far(rbse: Any, X: Any) -> int:
     only where there are none.
     """
     chains = getattr(rbse, "chains_", None)
-    X = X[:: max(X.shape[0] // N_ROWS, 1)] if chains is None else rbse.on_scale(chains)
+    if chains is None:
+        X = X[:: max(X.shape[0] // N_ROWS, 1)]
+    else:
+        X = named(rbse.on_scale(chains), getattr(rbse, "feature_names_in_", None))
     far = 0
     for n_sweeps in FAR:
         if memory(rbse, X, n_sweeps, seed=0) < REMEMBERED:

@@ -41,6 +41,8 @@ class Checkpoint:
         for name, now in configuration.items():
             was = self._header.get(name)
             if was != now:
+                if isinstance(was, dict) and isinstance(now, dict):
+                    name, was, now = _first_difference(name, was, now)
                 raise ValueError(
                     f"checkpoint must be a file of this configuration, but {self.path} has {name} = {was!r}, "
                     f"got {now!r}; pass the same arguments, or another path"
@@ -77,13 +79,19 @@ class Checkpoint:
         return header, rows, sum(len(line) + 1 for line in lines)
 
 
+def _first_difference(name: str, was: Row, now: Row) -> tuple[str, Any, Any]:
+    """The first part that two descriptions differ in."""
+    part = next(part for part in [*now, *was] if was.get(part) != now.get(part))
+    return f"{name}[{part!r}]", was.get(part), now.get(part)
+
+
 def checksum(x: Any) -> str:
     """SHA-256 of an array's or csr matrix's shape, type and values."""
     digest = hashlib.sha256()
     parts = (x.data, x.indices, x.indptr) if hasattr(x, "indptr") else (x,)
     digest.update(repr((x.shape, str(x.dtype))).encode())
     for part in parts:
-        array = np.asarray(part)
+        array = np.atleast_1d(np.asarray(part))
         # In blocks, because an array on disk may be larger than memory.
         n = max(1, 2**24 // max(1, array[:1].nbytes))
         for start in range(0, len(array), n):

@@ -82,8 +82,8 @@ def few_shot(
     checkpoint
         File of finished episodes. After an interruption the same call goes on where it stopped; a file of
         another configuration is refused. Names, types, parameters and fitted arrays of methods are compared,
-        as far as they are scikit-learn's or ebse's. Rows of embeddings are written a batch of episodes
-        at a time.
+        as far as they are scikit-learn's or ebse's: what is fitted again without a seed begins a new file.
+        Rows of embeddings are written a batch of episodes at a time.
 
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat([0, 1], 30)
@@ -168,11 +168,12 @@ def _embedding_rows(
         size = max(1, BATCH_BYTES // per_episode)
         for start in range(0, len(left), size):
             batch = left[start : start + size]
-            accuracies = embedding_accuracies(z, local.support[batch, :, :k], local.queries[batch])
+            support, queries = local.support[batch, :, :k], local.queries[batch]
+            accuracies = embedding_accuracies(z, support, queries, name=name)
             yield [_row(name, k, e, a) for e, a in zip(batch, accuracies, strict=True)]
 
 
-def embedding_accuracies(z: Array, support: Array, queries: Array) -> Array:
+def embedding_accuracies(z: Array, support: Array, queries: Array, *, name: str = "z") -> Array:
     """Accuracies (E,) of representations z (U, n_draws, K) in episodes of rows (E, n_ways, n) of z."""
     (E, n_ways, n_shots), n_queries, n_draws = support.shape, queries.shape[2], z.shape[1]
     train = z[support].reshape(E, -1, z.shape[2])
@@ -180,8 +181,9 @@ def embedding_accuracies(z: Array, support: Array, queries: Array) -> Array:
     fit = fit_logistic(train, np.broadcast_to(y, train.shape[:2]), n_classes=n_ways)
     if not fit.converged.all():
         warnings.warn(
-            f"{(~fit.converged).sum()} of {E} logistic regressions did not come to an end in "
-            f"{fit.n_iter.max()} iterations; features on very different scales are the usual reason",
+            f"{(~fit.converged).sum()} of {E} logistic regressions on {name} did not come to an end in "
+            f"{fit.n_iter.max()} iterations and are used as they are; features that hardly vary, or vary on "
+            "very different scales, are the usual reason",
             ConvergenceWarning,
             stacklevel=2,
         )
@@ -262,5 +264,10 @@ def _examples(X: Any, y: ArrayLike) -> tuple[Any, Array]:
         raise ValueError(
             f"X and y must have one row per example, got shapes {X.shape} and {labels.shape}; "
             "pass a label for each row"
+        )
+    missing = int(np.sum(pd.isna(labels)))
+    if missing:
+        raise ValueError(
+            f"y must have no missing labels (NaN or None), got {missing}; leave these rows out of X and y"
         )
     return X, labels

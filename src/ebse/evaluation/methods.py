@@ -9,8 +9,10 @@ from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.frozen import FrozenEstimator
 from torch import Tensor
 
 from ebse.evaluation.baselines import Draws, Shifts, pixels
@@ -46,25 +48,42 @@ def describe(method: Any) -> str:
     if isinstance(method, (BaseEstimator, Draws, Shifts)) or inspect.isroutine(method):
         # Addresses differ from process to process.
         shown = re.sub(r" at 0x[0-9a-f]+", "", " ".join(repr(method).split()))
-        learned = "".join(checksum(x) for x in _arrays(method))
+        learned = "".join(checksum(x) for x in _learned(method))
         return f"{shown} {hashlib.sha256(learned.encode()).hexdigest()[:16]}" if learned else shown
     return method if isinstance(method, str) else type(method).__qualname__
 
 
+def _learned(method: Any) -> Iterator[Array]:
+    """Arrays that decide what a method does."""
+    if classifies(method):
+        # Fitted anew in every episode, but for what is frozen within it.
+        for part in method.get_params().values():
+            if isinstance(part, FrozenEstimator):
+                yield from _arrays(part)
+    else:
+        yield from _arrays(method)
+
+
 def _arrays(held: Any) -> Iterator[Array]:
     """Arrays that an estimator, or one within it, has learned."""
-    if isinstance(held, np.ndarray):
+    if isinstance(held, np.ndarray) or hasattr(held, "indptr"):
         yield held
     elif isinstance(held, dict):
         for name in sorted(held, key=str):
             yield from _arrays(held[name])
+    elif isinstance(held, (list, tuple)):
+        for part in held:
+            yield from _arrays(part)
     elif isinstance(held, (BaseEstimator, Draws)):
         yield from _arrays(vars(held))
 
 
 def representations(name: str, method: Any, X: Any) -> Array:
     """Representations (N, n_draws, K) of the rows of X by one call of a method; one draw of a transformer."""
-    found = embedding(name, method)(X)
+    function, names = embedding(name, method), getattr(method, "feature_names_in_", None)
+    # What learned from a frame would say that X has lost its names.
+    framed = names is not None and isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == len(names)
+    found = function(pd.DataFrame(X, columns=names) if framed else X)
     if isinstance(found, Tensor):
         found = found.detach().cpu().numpy()
     if hasattr(found, "toarray"):

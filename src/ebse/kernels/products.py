@@ -52,6 +52,7 @@ class Products:
         shape = v.shape if self._listing else (len(v), 0)
         self._lists = v.numpy(), np.empty(shape, dtype=np.int32), np.zeros(len(v), dtype=np.int32)
         self._parts: dict[tuple[int, int], Lists] = {}
+        # By first row, and only for the choice between lists and the dense product.
         self._n_on: dict[int, int] = {}
         self._W_array = W.numpy()
         self._a = W.new_empty(n_rows, W.shape[1])

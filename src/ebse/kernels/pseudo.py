@@ -15,7 +15,7 @@ SMALLEST, LARGEST = F32(1e-37), 88.0
 def pseudo_terms(v: Tensor, a: Tensor, W: Tensor, b: Tensor, every: int = 1) -> Tensor:
     """Σ_i log P(v_i | v_−i) of binary rows v (N, D) with hidden inputs a (N, K), float32 on the CPU.
 
-    Of row n the terms i = n mod every, + every, …, scaled up to all.
+    Of row n the terms i = n mod min(every, D), + every, …, scaled up to all.
 
     log odds of v_i are b_i + Σ_j log(1 − p_j + p_j e^W_ij) where v_i = 0, and
     b_i − Σ_j log(1 − p_j + p_j e^−W_ij) where it is 1, with p_j = sigmoid(a_j): one logarithm a connection.

@@ -53,7 +53,10 @@ class UnitScaling(NamedTuple):
         return np.flatnonzero((self.low != 0) | (self.width != 1))
 
     def apply(self, X: Any) -> Any:
-        """X in [0, 1], float32; csr stays csr where no feature has a low end other than 0. NaN stays NaN."""
+        """X in [0, 1], float32; csr stays csr where no feature has a low end other than 0. NaN stays NaN.
+
+        Where there is nothing to do, X itself.
+        """
         if sparse.issparse(X) and not self.low.any():
             scaled = sparse.csr_array(X, dtype=np.float64, copy=True)
             scaled.data /= self.width[scaled.indices]
@@ -84,7 +87,9 @@ class UnitScaling(NamedTuple):
 
 def _within(X: Any, slack: float) -> bool:
     """Whether all values of X lie in [0, 1], or so little outside; never where some are missing."""
-    return bool(X.size and X.min() >= -slack and X.max() <= 1 + slack)
+    # Of csr the stored values: its own minimum would sort the matrix of whoever gave it.
+    values = X.data if sparse.issparse(X) else X
+    return bool(values.size and values.min() >= -slack and values.max() <= 1 + slack)
 
 
 def _with_data(scaled: Any) -> Any:

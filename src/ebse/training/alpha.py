@@ -36,6 +36,11 @@ class AlphaClimb:
         self._begin_ascent()
 
     @property
+    def watched(self) -> RestrictedBoltzmannEnsemble:
+        """The same, with its effective parameters computed once."""
+        return self.ensemble.frozen()
+
+    @property
     def acting(self) -> RestrictedBoltzmannEnsemble:
         """The ensemble itself."""
         return self.ensemble

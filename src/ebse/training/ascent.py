@@ -34,6 +34,10 @@ class Climb(Protocol):
         """The ensemble as the last step made it, in memory of its own."""
 
     @property
+    def watched(self) -> RestrictedBoltzmannEnsemble:
+        """The same, with its effective parameters computed once."""
+
+    @property
     def acting(self) -> RestrictedBoltzmannEnsemble:
         """The ensemble that collapsed chains run on; it may change in place."""
 

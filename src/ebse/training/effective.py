@@ -15,7 +15,7 @@ from torch import Tensor
 from ebse.arguments import count
 from ebse.kernels.products import Products, contrasts
 from ebse.laws import Point
-from ebse.models import RestrictedBoltzmannEnsemble
+from ebse.models import RestrictedBoltzmannEnsemble, Theta
 from ebse.training.alpha import grown
 from ebse.training.ascent import OFFSET_RATE, Schedule, Tensors, require_rates
 from ebse.training.followers import follower
@@ -107,6 +107,13 @@ class EffectiveClimb:
     def ensemble(self) -> RestrictedBoltzmannEnsemble:
         """The ensemble whose laws are settled to the effective parameters, in memory of its own."""
         return self._start.with_laws(**{letter: part.current() for letter, part in self._followers.items()})
+
+    @property
+    def watched(self) -> RestrictedBoltzmannEnsemble:
+        """The same, with its effective parameters, which are known where the laws follow them all the way."""
+        known = all(part.exact for part in self._followers.values())
+        theta = Theta(self.W.clone(), self.b.clone(), self.c.clone()) if known else None
+        return self.ensemble.frozen(theta)
 
     def tensors(self) -> Tensors:
         """All arrays of the ascent, by name; every step writes to them in place."""

@@ -36,6 +36,11 @@ class Follower(ABC):
         limit = LARGEST_BERNOULLI if isinstance(self.law, Bernoulli) else LARGEST
         return max(-float(low), float(high)) < limit
 
+    @property
+    @abstractmethod
+    def exact(self) -> bool:
+        """Whether K(1) of the law that belongs to x is always x."""
+
     @abstractmethod
     def settle(self) -> Tensor | None:
         """Let the law follow x; the change of x, if the law could not follow all the way."""
@@ -56,6 +61,11 @@ class AnyLaw(Follower):
     def __init__(self, law: Law, share: float) -> None:
         # Settled where it is: in memory of its own, within the constraints, in the form that settling keeps.
         super().__init__(law.settled(law.effective().detach(), share=0.0), share)
+
+    @property
+    def exact(self) -> bool:
+        """Only of a fixed parameter."""
+        return isinstance(self.law, Point)
 
     def settle(self) -> Tensor | None:
         """Settle, and take the law's own K(1) for x."""
@@ -86,6 +96,11 @@ class _Fused(Follower):
         super().__init__(law, share)
         self.reference = self.x.clone()
         self.amount = amount.detach().clone(memory_format=torch.contiguous_format)
+
+    @property
+    def exact(self) -> bool:
+        """Both laws have a mean for every K(1)."""
+        return True
 
     def sound(self) -> bool:
         """Also the noise must be finite."""

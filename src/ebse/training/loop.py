@@ -234,8 +234,7 @@ class Training:
     def _row(self) -> Row:
         row: Row = {"epoch": float(len(self.history) + 1), "step": float(self.n_steps)}
         if self._watch.monitors:
-            climb = self._engine.climb
-            row |= self._watch.row(climb.ensemble.frozen(climb.acting.effective()))
+            row |= self._watch.row(self._engine.climb.watched)
         return row
 
     def _obey(self, signals: Signals, rows: Rows, kept: RunFolder | None) -> None:

@@ -41,8 +41,8 @@ def pseudo_log_likelihood(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, *, e
     """
     W, b, c = ensemble.effective()
     a = v @ W + c
-    if fast(v) and fast(W) and not a.requires_grad and not fractional(v) and float(W.abs().max()) < STRONG:
-        return pseudo_terms(v, a, W, b.detach(), every)
+    if fast(v) and fast(W) and not (a.requires_grad or b.requires_grad) and _plain(v, W, a):
+        return pseudo_terms(v, a, W, b, every)
     if every > 1:
         step = max(BLOCK // (-(-ensemble.D // every) * ensemble.K), 1)
         first = torch.arange(len(v), device=v.device) % min(every, ensemble.D)
@@ -54,6 +54,11 @@ def pseudo_log_likelihood(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, *, e
         odds = b[i] + (log1p_exp(a + (1 - x) * W[i]) - log1p_exp(a - x * W[i])).sum(-1)
         total += x[:, 0] * logsigmoid(odds) + (1 - x[:, 0]) * logsigmoid(-odds)
     return total
+
+
+def _plain(v: Tensor, W: Tensor, a: Tensor) -> bool:
+    """Binary rows, and numbers that the kernel's exponentials can do with: it does not know NaN."""
+    return not fractional(v) and float(W.abs().max()) < STRONG and bool(torch.isfinite(a.sum()))
 
 
 def _thinned(v: Tensor, W: Tensor, b: Tensor, a: Tensor, first: Tensor, every: int) -> Tensor:

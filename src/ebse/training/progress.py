@@ -61,7 +61,7 @@ class Progress:
         """Remember the best ensemble where a run may stop early."""
         if self.stopping is None or watch.v is None or watch.held_out is None:
             return
-        ensemble = climb.ensemble.frozen()
+        ensemble = climb.watched
         gain = self.stopping.gain(ensemble, watch.v, watch.held_out)
         if self.best is None or gain > self.best.gain + self.stopping.min_gain:
             self.best = Best(len(self.history), gain, ensemble)

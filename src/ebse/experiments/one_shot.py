@@ -1,0 +1,185 @@
+"""Section 3.2: one label per class, and what each representation makes of it (Figure 3)."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ebse.data import Images, binarise, load_images
+from ebse.estimators import RBSE
+from ebse.evaluation import few_shot
+from ebse.experiments.methods import Method, fixed_methods, model_methods
+from ebse.experiments.pictures import save_pictures
+from ebse.experiments.runs import Run, Step
+from ebse.experiments.settings import ALGORITHM_1, NAMES, OneShotConfig
+from ebse.experiments.transductive import spread_labels, umap_neighbours
+
+
+def one_shot(config: OneShotConfig, folder: str | Path, *, download: bool = True) -> Iterator[Step]:
+    """Carry the experiment out, or what is left of it, in a run folder."""
+    images = load_images(config.data, download=download)
+    config = config.resolved(images)
+    run = Run(folder, "one-shot", config)
+    study = _Study(run, config, images)
+    tasks = study.tasks()
+    total, done = sum(cost for cost, _, _ in tasks), 0.0
+    for cost, text, work in tasks:
+        yield Step(text, done, total)
+        work()
+        done += cost
+    yield Step("done", total, total)
+
+
+Task = tuple[float, str, Any]
+"""About how many seconds of work, what it is called, and the work itself."""
+
+RATE, ALGORITHM_1_RATE, SWEEP_RATE, DRAW_RATE = 5e4, 5e3, 1e5, 5e4
+"""Examples of training, chain-sweeps and draws a second on two cores, for a forecast: 784 × 400 units."""
+
+
+class _Study:
+    """The pieces of work of a run, each of which leaves a result or a file."""
+
+    def __init__(self, run: Run, config: OneShotConfig, images: Images) -> None:
+        self.run, self.config, self.images = run, config, images
+        self.pool, self.labels = images.episodes
+        self.pool = binarise(self.pool, self._once(), random_state=config.episode_seed)
+
+    def tasks(self) -> list[Task]:
+        """Everything that is left to do, in order."""
+        config, tasks = self.config, []
+        for seed in config.seeds:
+            tasks += [self._training(seed, law) for law in self._models() if self._untrained(seed, law)]
+        left = [m for m in fixed_methods(config, self.images) if not self._known(None, m.name)]
+        tasks += [(5.0, m.name, lambda m=m: self._evaluate(None, m)) for m in left]
+        for name, wanted in (("label spreading", config.label_spreading), ("UMAP, 1-NN", config.umap)):
+            if wanted and not self._known(None, name):
+                tasks.append((60.0, name, lambda name=name: self._transductive(name)))
+        for seed in config.seeds:
+            for model in self._models():
+                for method in model_methods(config, model):
+                    if not self._known(seed, method.name):
+                        text = f"{method.name}, seed {seed}"
+                        tasks.append(
+                            (self._cost(method), text, lambda s=seed, k=model, m=method: self._draws(s, k, m))
+                        )
+        if not (self.run.folder / "pictures.npz").exists():
+            tasks.append((5.0, "pictures", self._pictures))
+        return tasks
+
+    def _models(self) -> list[str]:
+        return [*self.config.laws, *([ALGORITHM_1] if self.config.algorithm_1 else [])]
+
+    def _path(self, seed: int, model: str) -> Path:
+        return self.run.folder / "models" / f"{model}-{seed}.safetensors"
+
+    def _untrained(self, seed: int, model: str) -> bool:
+        return (
+            not self.run.has(kind="training", seed=seed, model=model) or not self._path(seed, model).exists()
+        )
+
+    def _training(self, seed: int, model: str) -> Task:
+        config = self.config
+        by_paper = model == ALGORITHM_1
+        n = self.images.n_unlabelled * (config.algorithm_1_epochs if by_paper else config.n_epochs)
+        cost = n / (ALGORITHM_1_RATE if by_paper else RATE)
+        return cost, f"training {NAMES[model]}, seed {seed}", lambda: self._train(seed, model)
+
+    def _train(self, seed: int, model: str) -> None:
+        """Learn without labels, and keep the model."""
+        config, began = self.config, time.perf_counter()
+        by_paper = model == ALGORITHM_1
+        n_epochs = config.algorithm_1_epochs if by_paper else config.n_epochs
+        rbse = RBSE(
+            config.n_components,
+            law="bernoulli" if by_paper else model,
+            bias_law=config.bias_law,
+            n_epochs=n_epochs,
+            learning_rate=config.learning_rate,
+            algorithm="algorithm1" if by_paper else "pcd",
+            random_state=seed,
+        )
+        grey = self.images.unlabelled
+        if config.binarisation == "sampled-per-epoch":
+            for epoch in range(n_epochs):
+                rbse.partial_fit(binarise(grey, "sampled", random_state=1000 * seed + epoch))
+        else:
+            rbse.fit(binarise(grey, self._once(), random_state=seed))
+        path = self._path(seed, model)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        rbse.save(path)
+        seconds = time.perf_counter() - began
+        row = {"kind": "training", "seed": seed, "model": model, "seconds": seconds, "history": rbse.history_}
+        self.run.add(row)
+
+    def _draws(self, seed: int, model: str, method: Method) -> None:
+        """Accuracies of a method that needs a trained model."""
+        rbse = RBSE.load(self._path(seed, model))
+        self._evaluate(seed, method, rbse)
+
+    def _evaluate(self, seed: int | None, method: Method, rbse: RBSE | None = None) -> None:
+        """Accuracies of one method in all episodes; broken off, it goes on where it was."""
+        config, began = self.config, time.perf_counter()
+        name = f"{method.name} {'' if seed is None else seed}".strip()
+        part = self.run.folder / "unfinished" / f"{name}.jsonl"
+        part.parent.mkdir(exist_ok=True)
+        found = few_shot(
+            {method.name: method.made(rbse)},
+            self.pool,
+            self.labels,
+            n_shots=config.shots,
+            n_queries=config.n_queries,
+            n_episodes=config.n_episodes,
+            random_state=config.episode_seed,
+            checkpoint=part,
+        ).rows
+        accuracies = {k: rows["accuracy"].tolist() for k, rows in found.groupby("n_shots")}
+        self._keep(seed, method.name, accuracies, time.perf_counter() - began)
+        part.unlink()
+
+    def _transductive(self, name: str) -> None:
+        """Accuracies of a method that sees the queries, or all images, beside the labels."""
+        config, began = self.config, time.perf_counter()
+        work = spread_labels if name == "label spreading" else umap_neighbours
+        accuracies = work(
+            self.pool,
+            self.labels,
+            shots=config.shots,
+            n_queries=config.n_queries,
+            n_episodes=config.n_episodes,
+            random_state=config.episode_seed,
+        )
+        self._keep(None, name, accuracies, time.perf_counter() - began)
+
+    def _keep(self, seed: int | None, method: str, accuracies: dict[int, Any], seconds: float) -> None:
+        for n_shots, values in accuracies.items():
+            self.run.add(
+                {
+                    "kind": "accuracy",
+                    "seed": seed,
+                    "method": method,
+                    "n_shots": int(n_shots),
+                    "accuracies": list(values),
+                    "seconds": seconds,
+                }
+            )
+
+    def _known(self, seed: int | None, method: str) -> bool:
+        shots = self.config.shots
+        return all(self.run.has(kind="accuracy", seed=seed, method=method, n_shots=k) for k in shots)
+
+    def _pictures(self) -> None:
+        config = self.config
+        law = next((law for law in config.laws if law != "point"), "point")
+        rbse = RBSE.load(self._path(config.seeds[0], law))
+        path = self.run.folder / "pictures.npz"
+        save_pictures(path, rbse, self.pool, self.labels, self.images.shape, n_sweeps=config.sweeps[-1])
+
+    def _cost(self, method: Method) -> float:
+        config = self.config
+        n = len(self.pool) * config.n_draws
+        return 10 + n * method.n_sweeps / SWEEP_RATE + (n / DRAW_RATE if method.draws else 0)
+
+    def _once(self) -> Any:
+        how = self.config.binarisation
+        return "sampled" if how == "sampled-per-epoch" else how

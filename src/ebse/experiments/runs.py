@@ -1,0 +1,130 @@
+"""A run of an experiment on disk: its configuration and versions, and a line of JSON for every result."""
+
+import json
+import os
+import platform
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+from ebse import __version__
+from ebse.files import in_place
+
+FORMAT = "ebse experiment 1"
+CONFIG, ROWS = "config.json", "rows.jsonl"
+
+PACKAGES = ("torch", "numpy", "scikit-learn", "numba")
+
+Row = dict[str, Any]
+
+
+class Step(NamedTuple):
+    """Where an experiment is: what it did last, and how much work is behind it."""
+
+    text: str
+    done: float
+    total: float
+
+
+@final
+class Run:
+    """Results that survive: every line is on the disk when the next piece of work begins."""
+
+    def __init__(self, folder: str | Path, experiment: str, config: Any) -> None:
+        self.folder = Path(folder)
+        self.experiment, self.config = experiment, config
+        header = self.folder / CONFIG
+        now = {"format": FORMAT, "experiment": experiment, "config": _plain(asdict(config))}
+        if header.exists():
+            self._require_same(read_header(self.folder), now)
+        elif self.folder.exists() and any(self.folder.iterdir()):
+            raise FileExistsError(
+                f"folder must be new, empty or a run of this experiment, got {self.folder}; give another one"
+            )
+        else:
+            with in_place(header) as temporary:
+                temporary.write_text(json.dumps(now | {"versions": versions()}, indent=1) + "\n")
+        self.rows, sound = _read_rows(self.folder / ROWS)
+        if sound is not None:
+            # The next line must not continue a torn one.
+            os.truncate(self.folder / ROWS, sound)
+
+    def add(self, row: Row) -> None:
+        """Append a result, and have it on the disk."""
+        row = _plain(row)
+        with (self.folder / ROWS).open("a") as file:
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        self.rows.append(row)
+
+    def has(self, **known: Any) -> bool:
+        """Whether there is a result with these values."""
+        return any(all(row.get(name) == value for name, value in known.items()) for row in self.rows)
+
+    def _require_same(self, was: Row, now: Row) -> None:
+        if was["experiment"] != now["experiment"]:
+            raise ValueError(
+                f"folder must be a run of {now['experiment']}, got {self.folder}, one of "
+                f"{was['experiment']}; give another one"
+            )
+        differing = [name for name, value in now["config"].items() if was["config"].get(name) != value]
+        if differing:
+            name = differing[0]
+            raise ValueError(
+                f"{name} must be {was['config'].get(name)!r} as in the run in {self.folder}, got "
+                f"{now['config'][name]!r}; repeat the settings of the run, or give another folder"
+            )
+
+
+def read_header(folder: str | Path) -> Row:
+    """Configuration and versions of a run."""
+    path = Path(folder) / CONFIG
+    try:
+        header: Row = json.loads(path.read_text())
+        if header["format"] != FORMAT or not isinstance(header["config"], dict):
+            raise ValueError
+        header["experiment"], header["versions"]
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"folder must be a run of an experiment, got {folder}, which has no {CONFIG}; make one with "
+            "`ebse experiment`"
+        ) from None
+    except (ValueError, KeyError, TypeError, UnicodeDecodeError):
+        raise ValueError(f"{path} must be written by ebse experiment, got something else") from None
+    return header
+
+
+def read_rows(folder: str | Path) -> list[Row]:
+    """All results of a run, also of one that is not finished."""
+    return _read_rows(Path(folder) / ROWS)[0]
+
+
+def versions() -> dict[str, str]:
+    """Of everything that decides a result."""
+    found = {"ebse": __version__, "python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "unknown"
+    return found
+
+
+def _read_rows(path: Path) -> tuple[list[Row], int | None]:
+    """Whole lines, and the length in bytes of these where a torn one follows."""
+    if not path.exists():
+        return [], None
+    content = path.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1]
+    try:
+        rows = [json.loads(line) for line in whole.splitlines()]
+    except ValueError:
+        raise ValueError(f"{path} must hold a line of JSON for each result; it is damaged") from None
+    return rows, None if len(whole) == len(content) else len(whole)
+
+
+def _plain(x: Any) -> Any:
+    """As JSON gives it back: lists for tuples, no types of NumPy."""
+    return json.loads(json.dumps(x, default=lambda value: value.item()))
