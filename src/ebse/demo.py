@@ -1,18 +1,19 @@
-"""``make demo``: section 3.1 of the paper, as a figure and a table of its four claims."""
+"""``make demo``: both experiments of the paper on data that comes along, a table of claims, and a page."""
 
 import argparse
-import json
 import os
+import shutil
 import sys
-import time
-from dataclasses import asdict
 from pathlib import Path
 
-from ebse import __version__
-from ebse.experiments.manifolds import ManifoldsConfig, Result, run
-from ebse.files import in_place
+from ebse.cli.shown import Progress
+from ebse.experiments.manifolds import ManifoldsConfig, manifolds
+from ebse.experiments.one_shot import one_shot
+from ebse.experiments.settings import OneShotConfig
+from ebse.report import write_report
 from ebse.report.claims import claims_table, figures_table, verdicts
-from ebse.report.figure2 import figure2
+from ebse.report.summaries import accuracies, aligned_claims
+from ebse.runs import read_rows
 
 EXPLAINED = """
 RBM: restricted Boltzmann machine. RBSE: restricted Boltzmann stochastic ensemble, an RBM with random weights.
@@ -21,60 +22,44 @@ beside it what the same spread would give if it had no direction. outliers: dist
 curve after and before. coverage: share of the curve within 0.05 of the images of five points. tangent/normal:
 spread of the images along the curve over their spread across it."""
 
+ONE_SHOT = OneShotConfig(data="digits", label_spreading=True, n_episodes=100)
+
 
 def main() -> int:
-    """Train, measure, draw, print; 0 if every claim met its bar, 1 if not, 130 if interrupted."""
+    """Train, measure, print, draw; 0 if every claim of section 3.1 met its bar, 1 if not, 130 if stopped."""
     parser = argparse.ArgumentParser(prog="python -m ebse.demo", description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("demo"), help="folder for the figure and the rows")
+    parser.add_argument("--out", type=Path, default=Path("demo"), help="folder for the runs and the page")
     parser.add_argument("--workers", type=int, default=min(os.cpu_count() or 1, 8), help="processes")
     options = parser.parse_args()
-    config = ManifoldsConfig()
-    results, interrupted = collect(config, options.workers)
-    if not results:
+    folders = [options.out / "manifolds", options.out / "one-shot"]
+    for folder in folders:
+        # A demonstration begins anew.
+        shutil.rmtree(folder, ignore_errors=True)
+    steps = (
+        ("Points near a curve", manifolds(ManifoldsConfig(), folders[0], n_workers=options.workers)),
+        ("One label per class, 8 × 8 digits", one_shot(ONE_SHOT, folders[1])),
+    )
+    progress = Progress()
+    try:
+        for title, run in steps:
+            print(f"{title} …", file=sys.stderr)
+            progress = Progress()
+            for step in run:
+                progress.at(step)
+            progress.close()
+    except KeyboardInterrupt:
+        progress.close()
+        print(f"Interrupted: what was finished is in {options.out}.")
         return 130
-    rows = [result.row for result in results]
-    figure, table = options.out / "figure2.png", options.out / "manifolds.json"
-    with in_place(table) as temporary:
-        document = {"version": __version__, "config": asdict(config), "rows": rows}
-        temporary.write_text(json.dumps(document, indent=1) + "\n")
-    shown = {
-        str(result.row["law"]): {name: points.numpy() for name, points in result.panels._asdict().items()}
-        for result in results
-        if (result.row["manifold"], result.row["seed"]) == (config.manifolds[0], config.seeds[0])
-    }
-    panels = {law: shown[law] for law in config.laws if law in shown}
-    if panels:
-        figure2(panels, figure, title="Points near an arc and their representations, mapped back")
+    rows, digits = (read_rows(folder) for folder in folders)
     found = verdicts(rows)
-    print(f"\nThe claims of section 3.1, {len(config.seeds)} seeds each:\n\n{claims_table(found)}")
+    print(f"\nThe claims of section 3.1, {found[0].n_seeds} seeds each:\n\n{claims_table(found)}")
     print(f"\nAll figures, means over seeds:\n\n{figures_table(rows)}")
     print(EXPLAINED)
-    print(f"\nPicture: {figure}\nRows:    {table}")
-    if interrupted:
-        print("Interrupted: the tables hold what was finished.")
-        return 130
+    print(f"\nThe claims of section 3.2, on digits of 64 pixels:\n\n{aligned_claims(accuracies(digits, 1))}")
+    print("\nOn MNIST and Fashion-MNIST: docs/reproduction.md")
+    print(f"\nReport: {write_report(folders, options.out / 'report.html')}")
     return 0 if all(verdict.met for verdict in found) else 1
-
-
-def collect(config: ManifoldsConfig, n_workers: int) -> tuple[list[Result], bool]:
-    """Results in a fixed order, and whether the user interrupted; progress goes to stderr."""
-    n_jobs = len(config.manifolds) * len(config.laws) * len(config.seeds)
-    began, results, interrupted = time.perf_counter(), [], False
-    print(f"Training {n_jobs} ensembles in {n_workers} processes …", file=sys.stderr)
-    try:
-        for result in run(config, n_workers=n_workers):
-            results.append(result)
-            elapsed = time.perf_counter() - began
-            left = elapsed / len(results) * (n_jobs - len(results))
-            # The first results come late, after the processes have started.
-            estimate = f", about {left:3.0f} s left" if len(results) > 5 else ""
-            end = "\n" if len(results) == n_jobs or not sys.stderr.isatty() else "\r"
-            line = f"  {len(results):2d} of {n_jobs} trained, {elapsed:3.0f} s{estimate} "
-            print(line, end=end, file=sys.stderr, flush=True)
-    except KeyboardInterrupt:
-        interrupted = True
-    results.sort(key=lambda r: (str(r.row["manifold"]), str(r.row["law"]), float(r.row["seed"])))
-    return results, interrupted
 
 
 if __name__ == "__main__":

@@ -5,17 +5,21 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ebse import noise
 from ebse.arguments import count, option
 from ebse.data import MANIFOLDS, Manifold
+from ebse.files import in_place
 from ebse.laws import Bernoulli, Gaussian, Law, Point
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.representation import clamped_draws, map_back
+from ebse.runs import Run, Step
 from ebse.training import Algorithm1, GradientAscent, Training
 
 Row = dict[str, str | float]
@@ -78,9 +82,36 @@ class Result(NamedTuple):
     panels: Panels
 
 
-def run(config: ManifoldsConfig, *, n_workers: int = 1) -> Iterator[Result]:
+def manifolds(config: ManifoldsConfig, folder: str | Path, *, n_workers: int = 1) -> Iterator[Step]:
+    """Carry the experiment out, or what is left of it, in a run folder."""
+    kept = Run(folder, "manifolds", config)
+    every = jobs_of(config)
+    left = [job for job in every if not kept.has(manifold=job[0], law=job[1], seed=float(job[2]))]
+    n_done = len(every) - len(left)
+    yield Step("training", n_done, len(every))
+    for result in run(config, n_workers=n_workers, jobs=left):
+        row = result.row
+        if (row["manifold"], row["seed"]) == (config.manifolds[0], config.seeds[0]):
+            with in_place(kept.folder / f"panels-{row['law']}.npz") as path, path.open("wb") as file:
+                arrays: dict[str, Any] = {name: x.numpy() for name, x in result.panels._asdict().items()}
+                np.savez_compressed(file, **arrays)
+        kept.add({"kind": "manifold", **row})
+        n_done += 1
+        yield Step(f"{row['manifold']}, {row['law']}, seed {row['seed']:.0f}", n_done, len(every))
+
+
+Job = tuple[str, str, int]
+"""Manifold, law and seed."""
+
+
+def jobs_of(config: ManifoldsConfig) -> list[Job]:
+    """Everything that is trained."""
+    return [(m, law, s) for s in config.seeds for law in config.laws for m in config.manifolds]
+
+
+def run(config: ManifoldsConfig, *, n_workers: int = 1, jobs: list[Job] | None = None) -> Iterator[Result]:
     """Train and measure every (manifold, law, seed), yielding each result when it is done."""
-    jobs = [(m, law, s) for s in config.seeds for law in config.laws for m in config.manifolds]
+    jobs = jobs_of(config) if jobs is None else jobs
     if n_workers == 1:
         yield from (run_one(config, *job) for job in jobs)
         return

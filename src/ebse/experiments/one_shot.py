@@ -10,9 +10,9 @@ from ebse.estimators import RBSE
 from ebse.evaluation import few_shot
 from ebse.experiments.methods import Method, fixed_methods, model_methods
 from ebse.experiments.pictures import save_pictures
-from ebse.experiments.runs import Run, Step
 from ebse.experiments.settings import ALGORITHM_1, NAMES, OneShotConfig
 from ebse.experiments.transductive import spread_labels, umap_neighbours
+from ebse.runs import Run, Step
 
 
 def one_shot(config: OneShotConfig, folder: str | Path, *, download: bool = True) -> Iterator[Step]:

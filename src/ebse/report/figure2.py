@@ -1,7 +1,6 @@
 """Figure 2 of the paper: what each ensemble makes of points near a curve."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,6 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ebse.files import in_place
 from ebse.report.claims import NAMES
 
 Array = npt.NDArray[np.floating]
@@ -26,8 +24,8 @@ TITLES = (
 N_SHOWN_OUTLIERS = 25
 
 
-def figure2(panels: Mapping[str, Points], path: Path, *, title: str) -> None:
-    """Draw one row of four panels for each law, and write them to ``path`` (a PNG file)."""
+def figure2(panels: Mapping[str, Points], *, title: str) -> Figure:
+    """One row of four panels for each law."""
     figure = Figure(figsize=(13.5, 3.4 * len(panels) + 0.6), layout="constrained")
     axes = figure.subplots(len(panels), len(TITLES), squeeze=False, sharex=True, sharey=True)
     figure.suptitle(title)
@@ -46,8 +44,7 @@ def figure2(panels: Mapping[str, Points], path: Path, *, title: str) -> None:
     }
     handles = [axes[0, 0].scatter([], [], s=25, color=color, label=name) for name, color in legend.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
-    with in_place(path) as temporary:
-        figure.savefig(temporary, dpi=110, format="png")
+    return figure
 
 
 def _on_manifold(axis: Axes, points: Points) -> None:

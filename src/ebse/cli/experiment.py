@@ -1,0 +1,66 @@
+"""``ebse experiment``: section 3 of the paper, one command each."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from ebse.cli.shown import Progress, say
+from ebse.experiments.manifolds import ManifoldsConfig, manifolds
+from ebse.experiments.one_shot import one_shot
+from ebse.experiments.settings import OneShotConfig
+from ebse.runs import Step
+
+app = App(
+    name="experiment",
+    help="Run an experiment of the paper; stopped, the same command goes on.",
+    suppress_keyboard_interrupt=False,
+    default_parameter=Parameter(consume_multiple=True, negative_iterable=()),
+)
+
+Out = Annotated[
+    Path | None, Parameter(help="Folder of the run; by default in runs/, named after the experiment.")
+]
+MANIFOLDS, ONE_SHOT = ManifoldsConfig(), OneShotConfig()
+
+WORKERS = min(os.cpu_count() or 1, 8)
+
+
+@app.command(name="manifolds")
+def manifolds_command(
+    *,
+    out: Out = None,
+    workers: Annotated[int, Parameter(help="Processes.")] = WORKERS,
+    config: Annotated[ManifoldsConfig, Parameter(name="*")] = MANIFOLDS,
+) -> None:
+    """Points near a curve, and what ensembles make of them (section 3.1, Figure 2)."""
+    folder = out or Path("runs") / "manifolds"
+    _carried_out(manifolds(config, folder, n_workers=workers), folder)
+
+
+@app.command(name="one-shot")
+def one_shot_command(
+    *,
+    out: Out = None,
+    download: Annotated[bool, Parameter(help="Whether images may be downloaded.")] = True,
+    config: Annotated[OneShotConfig, Parameter(name="*")] = ONE_SHOT,
+) -> None:
+    """One label per class, and what each representation makes of it (section 3.2, Figure 3)."""
+    folder = out or Path("runs") / f"one-shot-{Path(config.data).name}"
+    _carried_out(one_shot(config, folder, download=download), folder)
+
+
+def _carried_out(steps: Iterable[Step], folder: Path) -> None:
+    progress = Progress()
+    try:
+        for step in steps:
+            progress.at(step)
+    except KeyboardInterrupt:
+        progress.close()
+        raise KeyboardInterrupt(
+            f"stopped; what is finished is in {folder}, and the same command goes on"
+        ) from None
+    progress.close()
+    say(f"Run: {folder}\nA page about it: ebse report {folder}")

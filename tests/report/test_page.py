@@ -1,0 +1,163 @@
+"""The page: rows in, numbers out, nothing from elsewhere."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ebse.report import write_report
+from ebse.report.summaries import accuracies, aligned_claims, checked_claims, difference, interval
+from ebse.runs import CONFIG, FORMAT, ROWS
+
+
+def accuracy(method: str, values: list[float], seed: int | None = None, n_shots: int = 1) -> dict[str, Any]:
+    return {
+        "kind": "accuracy",
+        "method": method,
+        "seed": seed,
+        "n_shots": n_shots,
+        "accuracies": values,
+        "seconds": 1.0,
+    }
+
+
+ROWS_OF_TWO_SEEDS = [
+    accuracy("pixels", [0.40, 0.42, 0.44]),
+    accuracy("RBM mean", [0.50, 0.52, 0.54], seed=0),
+    accuracy("RBM mean", [0.52, 0.54, 0.56], seed=1),
+    accuracy("DropConnect, prior", [0.48, 0.50, 0.52], seed=0),
+    accuracy("DropConnect, prior", [0.50, 0.52, 0.54], seed=1),
+    accuracy("Bernoulli clamped", [0.50, 0.53, 0.54], seed=0),
+    accuracy("Bernoulli clamped", [0.52, 0.53, 0.56], seed=1),
+    accuracy("Bernoulli walked model", [0.60, 0.62, 0.65], seed=0),
+    accuracy("Bernoulli walked model", [0.62, 0.64, 0.67], seed=1),
+]
+
+
+def made(folder: Path, rows: list[dict[str, Any]], experiment: str = "one-shot", **config: Any) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = {"data": "folder/<digits>", "shots": [1], "seeds": [0, 1], "n_episodes": 3, **config}
+    header = {"format": FORMAT, "experiment": experiment, "config": settings, "versions": {"ebse": "1"}}
+    (folder / CONFIG).write_text(json.dumps(header))
+    (folder / ROWS).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+class Page(HTMLParser):
+    """Cells of tables, and everything that a browser would load."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.cells: list[str] = []
+        self.loaded: list[str] = []
+        self.alternatives: list[str] = []
+        self._in_cell = False
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
+        self._in_cell = tag in ("td", "th")
+        if self._in_cell:
+            self.cells.append("")
+        self.loaded += [named[name] or "" for name in ("src", "srcset", "href") if name in named]
+        if tag == "img":
+            self.alternatives.append(named.get("alt") or "")
+
+    def handle_data(self, data: str) -> None:
+        if self._in_cell:
+            self.cells[-1] += data
+
+
+def test_intervals_are_students() -> None:
+    found = interval(np.array([[0.5, 0.6, 0.7], [0.7, 0.8, 0.9]]))
+    assert found.mean == pytest.approx(70)
+    assert found.by_seed == pytest.approx((60, 80))
+    # Means of episodes are 60, 70, 80: standard error 10/√3, t of two degrees of freedom 4.3027.
+    assert found.high - found.mean == pytest.approx(4.302653 * 10 / 3**0.5, rel=1e-6)
+    assert interval(np.array([[0.5]])).low == 50
+
+
+def test_differences_are_paired() -> None:
+    pixels = np.array([[0.1, 0.5, 0.9]])
+    better = np.array([[0.2, 0.6, 1.0], [0.3, 0.7, 1.1]])
+    found = difference(better, pixels)
+    assert found.mean == pytest.approx(15)
+    assert found.high - found.low == pytest.approx(0, abs=1e-9)
+
+
+def test_claims_have_their_verdicts() -> None:
+    found = checked_claims(accuracies(ROWS_OF_TWO_SEEDS, 1))
+    assert [c.verdict for c in found] == ["yes", "yes", "no", "yes"]
+    assert [c.difference.mean for c in found] == pytest.approx([11, -2, 0, 10 + 1 / 3], abs=1e-9)
+    less = [accuracy("pixels", [0.4, 0.4, 0.41]), accuracy("RBM mean", [0.43, 0.43, 0.44], seed=0)]
+    assert checked_claims(accuracies(less, 1))[0].verdict == "less"
+    assert "+11.0" in aligned_claims(accuracies(ROWS_OF_TWO_SEEDS, 1))
+
+
+def test_numbers_of_the_rows_are_on_the_page(tmp_path: Path) -> None:
+    rows = [
+        *ROWS_OF_TWO_SEEDS,
+        {
+            "kind": "training",
+            "seed": 0,
+            "model": "point",
+            "history": [{"epoch": 1.0, "pseudo_log_likelihood": -3.0}],
+        },
+    ]
+    path = write_report([made(tmp_path / "run", rows)], tmp_path / "deep" / "report.html")
+    page = Page(path)
+    assert "+11.0 (+11.0 to +11.0)" in page.cells
+    assert "<digits>" in page.cells
+    assert "52.0, 54.0" in page.cells
+    assert all(alternative for alternative in page.alternatives)
+    assert len(page.alternatives) == 2
+    assert all(address.startswith("data:") for address in page.loaded)
+    assert "<digits>" not in path.read_text()
+    assert not re.search(r"https?://", path.read_text())
+    assert path.stat().st_size < 5e6
+
+
+def test_curves_need_several_numbers_of_labels(tmp_path: Path) -> None:
+    rows = [
+        accuracy(m, [0.4, 0.5], n_shots=k, seed=s)
+        for m, s in (("pixels", None), ("RBM mean", 0))
+        for k in (1, 5)
+    ]
+    page = Page(write_report([made(tmp_path / "run", rows, shots=[1, 5])], tmp_path / "r.html"))
+    assert "Accuracy against the number of labels per class" in page.alternatives
+
+
+def test_two_runs_share_a_page(tmp_path: Path) -> None:
+    row = {
+        "kind": "manifold",
+        "manifold": "arc",
+        "law": "point",
+        "seed": 0.0,
+        "self_distance": 0.01,
+        "image_distance": 0.01,
+    }
+    row |= {
+        "isotropic_distance": 0.1,
+        "tangent_spread": 0.0,
+        "normal_spread": 0.0,
+        "outliers_after_before": 0.7,
+        "coverage": 0.4,
+    }
+    curves = made(tmp_path / "curves", [row], "manifolds", laws=["point"])
+    page = Page(write_report([curves, made(tmp_path / "run", ROWS_OF_TWO_SEEDS)], tmp_path / "r.html"))
+    assert "(a) RBM maps points to themselves: distance" in page.cells
+    assert "RBM features beat pixels (RBM mean)" in page.cells
+
+
+def test_what_cannot_be_reported_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="folders must have at least one run"):
+        write_report([], tmp_path / "r.html")
+    with pytest.raises(ValueError, match="which has none yet"):
+        write_report([made(tmp_path / "empty", [])], tmp_path / "r.html")
+    with pytest.raises(ValueError, match="must be a run of manifolds or one-shot, got 'other'"):
+        write_report([made(tmp_path / "other", [{}], "other")], tmp_path / "r.html")
+    assert not (tmp_path / "r.html").exists()
