@@ -56,7 +56,7 @@ def write_report(folders: Sequence[str | Path], path: str | Path) -> Path:
         raise ValueError("folders must have at least one run, got none; make one with `ebse experiment`")
     sections = [_section(Path(folder)) for folder in folders]
     claims = [line for found, _ in sections for line in found]
-    header = ("claim", "data", "paper", "found", "verdict")
+    header = ("claim", "data", "paper, or our bar", "found", "verdict")
     body = [
         "<h1>Energy-based stochastic ensembles</h1>",
         "<p class=lead>What the paper says of its ensembles, run again: each claim beside what was found. "
