@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: install demo test test-slow bench check clean
+.PHONY: install demo test test-slow browser bench check clean
 
 install: $(STAMP)
 
@@ -18,7 +18,12 @@ demo: install
 test: install
 	$(BIN)/python -m pytest -m "not slow"
 
-test-slow: install
+# The page is opened in a browser by a slow test, which is skipped where there is none.
+browser:
+	@command -v chromium > /dev/null || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && \
+		apt-get install -y -q chromium > /dev/null 2>&1; } || echo "no Chromium could be installed"
+
+test-slow: install browser
 	$(BIN)/python -m pytest -m slow
 
 .venv/bench: $(STAMP)
