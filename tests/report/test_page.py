@@ -95,6 +95,8 @@ def test_claims_have_their_verdicts() -> None:
     assert [c.difference.mean for c in found] == pytest.approx([11, -2, 0, 10 + 1 / 3], abs=1e-9)
     less = [accuracy("pixels", [0.4, 0.4, 0.41]), accuracy("RBM mean", [0.43, 0.43, 0.44], seed=0)]
     assert checked_claims(accuracies(less, 1))[0].verdict == "less"
+    hardly = [accuracy("pixels", [0.4, 0.4, 0.41]), accuracy("RBM mean", [0.41, 0.41, 0.42], seed=0)]
+    assert checked_claims(accuracies(hardly, 1))[0].verdict == "no"
     assert "+11.0" in aligned_claims(accuracies(ROWS_OF_TWO_SEEDS, 1))
 
 

@@ -119,7 +119,8 @@ def verdict(claim: OneShotClaim, d: Interval) -> str:
         return "yes" if d.high < 0 else "no"
     if d.mean >= 0.8 * claim.bar:
         return "yes"
-    return "less" if d.low > 0 else "no"
+    # A fifth of what was claimed is less; still less than that is not what was claimed.
+    return "less" if d.low > 0 and d.mean >= 0.2 * claim.bar else "no"
 
 
 def aligned_claims(found: Mapping[str, Array]) -> str:
