@@ -1,27 +1,23 @@
 """Binary rows to train on: MNIST where it is at hand, smooth blobs of the same density elsewhere."""
 
-import gzip
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
+from ebse.data import read_idx
+
 SIDE = 28
 DENSITY = 0.13
 """Share of MNIST's pixels above one half."""
-
-IMAGES = "train-images-idx3-ubyte.gz"
 
 
 def binary_rows(n: int, folder: Path | None) -> tuple[Tensor, str]:
     """n rows (n, 784) of zeros and ones, and what they are."""
     if folder is None:
         return blobs(n), f"synthetic blobs, {DENSITY:.0%} of pixels on (--mnist FOLDER for MNIST)"
-    with gzip.open(folder / IMAGES) as file:
-        pixels = np.frombuffer(file.read(16 + n * SIDE**2), np.uint8, offset=16)
-    return torch.from_numpy(pixels.reshape(n, SIDE**2) > 127).float(), "MNIST, thresholded at 0.5"
+    return mnist(folder, "train")[:n], "MNIST, thresholded at 0.5"
 
 
 def blobs(n: int, seed: int = 0) -> Tensor:
@@ -37,6 +33,5 @@ def blobs(n: int, seed: int = 0) -> Tensor:
 
 def mnist(folder: Path, part: str) -> Tensor:
     """All images of MNIST's "train" or "t10k", thresholded at 0.5."""
-    with gzip.open(folder / f"{part}-images-idx3-ubyte.gz") as file:
-        pixels = np.frombuffer(file.read(), np.uint8, offset=16)
+    pixels = read_idx(folder / f"{part}-images-idx3-ubyte.gz")
     return torch.from_numpy(pixels.reshape(-1, SIDE**2) > 127).float()

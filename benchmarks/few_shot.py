@@ -10,7 +10,6 @@ method has the same episodes and the same logistic regression without penalty.
 """
 
 import argparse
-import gzip
 import json
 import time
 from pathlib import Path
@@ -22,27 +21,13 @@ from sklearn.datasets import load_digits
 from sklearn.frozen import FrozenEstimator
 
 from ebse import RBSE, FewShotClassifier
+from ebse.data import load_images
 from ebse.estimators.walking import how_far, memory
 from ebse.evaluation import few_shot
 from ebse.files import in_place
 from ebse.preprocessing import threshold
 
-N_UNLABELLED, N_CHOOSING = 50_000, 4_000
-
-
-def images(folder: Path) -> tuple[Any, Any]:
-    """All 70,000 images, thresholded at 0.5, and their labels."""
-    X, y = (
-        np.concatenate([idx(folder / f"{part}-{name}-ubyte.gz", skip) for part in ("train", "t10k")])
-        for name, skip in (("images-idx3", 16), ("labels-idx1", 8))
-    )
-    return threshold(X.reshape(len(y), -1)), y
-
-
-def idx(path: Path, skip: int) -> Any:
-    """The bytes of an idx file behind its header."""
-    with gzip.open(path) as file:
-        return np.frombuffer(file.read(), np.uint8, offset=skip)
+N_CHOOSING = 4_000
 
 
 def main() -> None:
@@ -67,8 +52,9 @@ def main() -> None:
         X = (X / 16).astype(np.float32)
         unlabelled, pool, labels = X, X, y
     else:
-        X, y = images(Path(options.data))
-        unlabelled, pool, labels = X[:N_UNLABELLED], X[N_UNLABELLED:], y[N_UNLABELLED:]
+        images = load_images(options.data)
+        unlabelled, (pool, labels) = threshold(images.unlabelled), images.episodes
+        pool = threshold(pool)
         part = slice(0, N_CHOOSING) if options.choose else slice(N_CHOOSING, N_CHOOSING + options.pool)
         pool, labels = pool[part], labels[part]
     rows = []

@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 from ebse import RBSE
+from ebse.training.engine import Engine
 
 D, K = 12, 5
 
@@ -23,3 +25,17 @@ def rows(n: int = 60, seed: int = 0) -> tuple[npt.NDArray[np.float32], npt.NDArr
 def fitted(**parameters: Any) -> RBSE:
     """Fitted once for all tests, which must not change it."""
     return RBSE(K, random_state=0, **({"n_epochs": 300, "batch_size": 20} | parameters)).fit(rows()[0])
+
+
+def interrupt_at(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C at update n of the runs that follow."""
+    n_steps, step = 0, Engine.step
+
+    def interrupted(self: Engine, *arguments: Any) -> None:
+        nonlocal n_steps
+        n_steps += 1
+        if n_steps == n:
+            raise KeyboardInterrupt
+        step(self, *arguments)
+
+    monkeypatch.setattr(Engine, "step", interrupted)

@@ -21,7 +21,7 @@ from ebse.estimators.training import n_epochs_for
 from ebse.laws import Bernoulli, Gaussian, Laplace
 from ebse.models import exact
 from ebse.training import pseudo_log_likelihood
-from estimators.rows import D, K, fitted, rows
+from estimators.rows import D, K, fitted, interrupt_at, rows
 from monte_carlo import means_depart
 
 X, Y = rows()
@@ -273,18 +273,7 @@ def test_pipelines_grids_and_frames() -> None:
 
 
 def test_an_interrupted_fit_keeps_what_was_learned(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ebse.training.engine import Engine
-
-    steps, step = 0, Engine.step
-
-    def interrupted(self: Engine, *arguments: Any) -> None:
-        nonlocal steps
-        steps += 1
-        if steps == 10:
-            raise KeyboardInterrupt
-        step(self, *arguments)
-
-    monkeypatch.setattr(Engine, "step", interrupted)
+    interrupt_at(10, monkeypatch)
     rbse = RBSE(K, n_epochs=50, batch_size=20, random_state=0)
     with pytest.raises(KeyboardInterrupt, match=r"stopped after 9 updates; .* partial_fit goes on"):
         rbse.fit(X)

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from ebse import RBSE
 from ebse.estimators.training import SMALL, threads_for
-from estimators.rows import K, fitted, rows
+from estimators.rows import K, fitted, interrupt_at, rows
 from kernels.single import threads
 
 X, _ = rows()
@@ -66,19 +66,9 @@ def test_divergence_speaks_of_the_estimator() -> None:
 
 
 def test_an_interrupted_pass_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ebse.training.engine import Engine
-
     rbse = RBSE(K, batch_size=20, random_state=0).partial_fit(X)
-    before, steps, step = rbse.transform(X), 0, Engine.step
-
-    def interrupted(self: Engine, *arguments: Any) -> None:
-        nonlocal steps
-        steps += 1
-        if steps == 3:
-            raise KeyboardInterrupt
-        step(self, *arguments)
-
-    monkeypatch.setattr(Engine, "step", interrupted)
+    before = rbse.transform(X)
+    interrupt_at(3, monkeypatch)
     with pytest.raises(KeyboardInterrupt, match="partial_fit goes on from there"):
         rbse.partial_fit(X)
     monkeypatch.undo()

@@ -43,7 +43,7 @@ class _Study:
     def __init__(self, run: Run, config: OneShotConfig, images: Images) -> None:
         self.run, self.config, self.images = run, config, images
         self.pool, self.labels = images.episodes
-        self.pool = binarise(self.pool, self._once(), random_state=config.episode_seed)
+        self.pool = binarise(self.pool, self._binarisation(), random_state=config.episode_seed)
 
     def tasks(self) -> list[Task]:
         """Everything that is left to do, in order."""
@@ -79,17 +79,18 @@ class _Study:
         )
 
     def _training(self, seed: int, model: str) -> Task:
-        config = self.config
-        by_paper = model == ALGORITHM_1
-        n = self.images.n_unlabelled * (config.algorithm_1_epochs if by_paper else config.n_epochs)
-        cost = n / (ALGORITHM_1_RATE if by_paper else RATE)
+        rate = ALGORITHM_1_RATE if model == ALGORITHM_1 else RATE
+        cost = self.images.n_unlabelled * self._n_epochs(model) / rate
         return cost, f"training {NAMES[model]}, seed {seed}", lambda: self._train(seed, model)
+
+    def _n_epochs(self, model: str) -> int:
+        return self.config.algorithm_1_epochs if model == ALGORITHM_1 else self.config.n_epochs
 
     def _train(self, seed: int, model: str) -> None:
         """Learn without labels, and keep the model."""
         config, began = self.config, time.perf_counter()
         by_paper = model == ALGORITHM_1
-        n_epochs = config.algorithm_1_epochs if by_paper else config.n_epochs
+        n_epochs = self._n_epochs(model)
         rbse = RBSE(
             config.n_components,
             law="bernoulli" if by_paper else model,
@@ -104,7 +105,7 @@ class _Study:
             for epoch in range(n_epochs):
                 rbse.partial_fit(binarise(grey, "sampled", random_state=1000 * seed + epoch))
         else:
-            rbse.fit(binarise(grey, self._once(), random_state=seed))
+            rbse.fit(binarise(grey, self._binarisation(), random_state=seed))
         path = self._path(seed, model)
         path.parent.mkdir(parents=True, exist_ok=True)
         rbse.save(path)
@@ -180,6 +181,6 @@ class _Study:
         n = len(self.pool) * config.n_draws
         return 10 + n * method.n_sweeps / SWEEP_RATE + (n / DRAW_RATE if method.draws else 0)
 
-    def _once(self) -> Any:
+    def _binarisation(self) -> Any:
         how = self.config.binarisation
         return "sampled" if how == "sampled-per-epoch" else how

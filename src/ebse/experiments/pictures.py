@@ -8,6 +8,7 @@ import numpy.typing as npt
 import torch
 
 from ebse.estimators import RBSE
+from ebse.estimators.few_shot import PRESENCE, SPREAD
 from ebse.files import in_place
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.sampling import State, collapsed_sweeps
@@ -60,7 +61,7 @@ def _images(rbse: RBSE, ensemble: RestrictedBoltzmannEnsemble, digit: Array, n_s
     """What several models make of the digit, mapped back (N_MODELS, D)."""
     noise: dict[str, Any] = {}
     if n_sweeps:
-        noise = {"noise": 0.5 if hasattr(rbse, "scale_") else 0.01}
+        noise = {"noise": SPREAD if hasattr(rbse, "scale_") else PRESENCE}
     h = rbse.sample_transform(digit[None], N_MODELS, n_sweeps=n_sweeps, random_state=0, **noise)[0]
     with torch.no_grad():
         return ensemble.mean_v_given_h(torch.from_numpy(np.ascontiguousarray(h))).numpy()

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ebse.report.summaries import REFERENCE, Array, Interval, Row, difference, interval
+from ebse.report.summaries import REFERENCE, Array, Interval, Row, interval, paired
 
 BLUE, RED, GREY = "#3b82b5", "#d1495b", "#8a93a0"
 MOST_DOTS = 100
@@ -27,9 +27,8 @@ def dots(found: Mapping[str, Array]) -> Figure:
         x = found[name]
         _dots(left, at, 100 * x.mean(0), interval(x))
         if name != REFERENCE and REFERENCE in found:
-            n = min(len(x), len(found[REFERENCE])) if len(x) > 1 else len(found[REFERENCE])
-            paired = 100 * (x[:n] - found[REFERENCE][:n]).mean(0)
-            _dots(right, at, paired, difference(x, found[REFERENCE]))
+            gains = paired(x, found[REFERENCE])
+            _dots(right, at, 100 * gains.mean(0), interval(gains))
     left.set(yticks=range(len(names)), yticklabels=names, xlabel="accuracy, %")
     right.axvline(0, color=GREY, linewidth=1)
     right.set(xlabel=f"points over {REFERENCE}, same episodes")

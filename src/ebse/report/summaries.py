@@ -90,13 +90,19 @@ def interval(x: Array) -> Interval:
     return Interval(mean, mean - half, mean + half, tuple(float(100 * m) for m in x.mean(1)))
 
 
-def difference(x: Array, reference: Array) -> Interval:
-    """Of the same episodes, and of the same training seeds where both have some."""
-    if len(reference) != len(x) and 1 not in (len(x), len(reference)):
-        # Seeds that are not finished yet.
+def paired(x: Array, reference: Array) -> Array:
+    """x − reference, of the same episodes, and of the same training seeds where both have some."""
+    if 1 not in (len(x), len(reference)):
+        # Some seeds may not be finished yet.
         n = min(len(x), len(reference))
         x, reference = x[:n], reference[:n]
-    return interval(x - reference)
+    gains: Array = x - reference
+    return gains
+
+
+def difference(x: Array, reference: Array) -> Interval:
+    """The interval of :func:`paired`."""
+    return interval(paired(x, reference))
 
 
 def checked_claims(found: Mapping[str, Array]) -> list[Found]:
