@@ -163,3 +163,14 @@ def test_what_cannot_be_reported_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="must be a run of manifolds or one-shot, got 'other'"):
         write_report([made(tmp_path / "other", [{}], "other")], tmp_path / "r.html")
     assert not (tmp_path / "r.html").exists()
+
+
+def test_pictures_by_themselves(tmp_path: Path) -> None:
+    rows = [*ROWS_OF_TWO_SEEDS, {"kind": "training", "seed": 0, "model": "point", "history": []}]
+    run = made(tmp_path / "run", rows)
+    write_report([run], tmp_path / "r.html", figures=tmp_path / "figures")
+    found = sorted((tmp_path / "figures").iterdir())
+    assert [path.name for path in found] == ["one-shot-<digits>-dots.png", "one-shot-<digits>-training.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in found)
+    write_report([run], tmp_path / "r.html")
+    assert len(list(tmp_path.iterdir())) == 3

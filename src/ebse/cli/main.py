@@ -37,7 +37,7 @@ INTERRUPTED, BAD_INPUT = 130, 2
 
 
 @app.command
-def report(*runs: Path, out: Path = Path("report.html")) -> None:
+def report(*runs: Path, out: Path = Path("report.html"), figures: Path | None = None) -> None:
     """Write one HTML page about one or more runs.
 
     Parameters
@@ -46,10 +46,12 @@ def report(*runs: Path, out: Path = Path("report.html")) -> None:
         Folders that `ebse experiment` wrote.
     out
         The page.
+    figures
+        Folder for the page's pictures as PNG files, if they are wanted by themselves.
     """
     from ebse.report import write_report
 
-    say(f"Report: {write_report(runs, out)}")
+    say(f"Report: {write_report(runs, out, figures=figures)}")
 
 
 @app.meta.default

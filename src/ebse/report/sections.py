@@ -1,0 +1,230 @@
+"""What a page says of a run: claims, tables and pictures, before anything is drawn."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ebse.report import drawings
+from ebse.report.claims import NAMES, verdicts
+from ebse.report.figure2 import figure2
+from ebse.report.summaries import REFERENCE, accuracies, checked_claims, difference, interval
+from ebse.runs import read_header, read_rows
+
+CURVES = ("pixels", REFERENCE, "Bernoulli clamped", "Bernoulli walked model", "Gaussian walked model")
+
+STRIPS = {
+    "samples": ("Samples of the model", "Samples: chains of the ensemble, 200 sweeps on."),
+    "walk": (
+        "One example's walk",
+        "A walk without a clamp. Look how long the example stays what it is, and when it becomes another.",
+    ),
+    "clamped": (
+        "The example through clamped models",
+        "Eight models drawn at the example itself, as the paper does, and what they map it back to.",
+    ),
+    "walked": (
+        "The example through walked models",
+        "Eight models met on a walk, read on the same example and mapped back. Look how much more they "
+        "differ.",
+    ),
+}
+"""What the strips of images show, and what to look for."""
+
+Row = dict[str, Any]
+Line = tuple[str, ...]
+
+
+class Picture(NamedTuple):
+    """A figure, what is said to those who cannot see it, and what to look for."""
+
+    name: str
+    draw: Callable[[], Figure]
+    alt: str
+    caption: str
+
+
+class Beside(NamedTuple):
+    """Pictures side by side, where there is room."""
+
+    pictures: list[Picture]
+
+
+class Table(NamedTuple):
+    """Lines of cells, the first of them the head."""
+
+    lines: Sequence[Line]
+
+
+class Heading(NamedTuple):
+    """What the parts that follow are about."""
+
+    text: str
+
+
+Part = Picture | Beside | Table | Heading
+
+
+class Section(NamedTuple):
+    """What belongs to one run."""
+
+    name: str
+    """Of the experiment and its data, as files of pictures are called."""
+    title: str
+    lead: str
+    claims: list[Line]
+    parts: list[Part]
+    header: Row
+    """Configuration and versions."""
+
+
+def section(folder: Path) -> Section:
+    """The part of the page that belongs to a run."""
+    header, rows = read_header(folder), read_rows(folder)
+    if not rows:
+        raise ValueError(f"folders must hold results, got {folder}, which has none yet; let it run")
+    made = {"manifolds": _manifolds, "one-shot": _one_shot}.get(header["experiment"])
+    if made is None:
+        raise ValueError(f"{folder} must be a run of manifolds or one-shot, got {header['experiment']!r}")
+    return made(folder, header, rows)
+
+
+def _manifolds(folder: Path, header: Row, rows: list[Row]) -> Section:
+    claims: list[Line] = [
+        (
+            f"({v.claim.panel}) {v.claim.says}",
+            f"{v.claim.manifold}, {NAMES[v.claim.law]}",
+            f"{'≤' if v.claim.at_most else '≥'} {v.claim.bar:g}",
+            f"{v.mean:.3f} (worst of {v.n_seeds} seeds {v.worst:.3f})",
+            "yes" if v.met else "no",
+        )
+        for v in verdicts(rows)
+    ]
+    panels = {}
+    for law in header["config"]["laws"]:
+        path = folder / f"panels-{law}.npz"
+        if path.exists():
+            with np.load(path, allow_pickle=False) as arrays:
+                panels[law] = {name: arrays[name] for name in arrays.files}
+    parts: list[Part] = []
+    if panels:
+        parts.append(
+            Picture(
+                "figure2",
+                lambda: figure2(panels, title=""),
+                "Four panels for each law: training data near an arc, test points and their images",
+                "Look along a row: an RBM (a) returns every point to itself and (c) leaves isolated points "
+                "where they are; the ensembles (b) spread images along the curve, (c) pull isolated points "
+                "in, and (d) cover the curve from five points.",
+            )
+        )
+    lead = (
+        "Points of the plane go up by a model drawn for them and back by the average model. The paper has "
+        "four pictures; the table above has them as numbers, with our bars."
+    )
+    return Section("manifolds", "Points near a curve (section 3.1)", lead, claims, parts, header)
+
+
+def _one_shot(folder: Path, header: Row, rows: list[Row]) -> Section:
+    config = header["config"]
+    by_shots = {k: accuracies(rows, k) for k in config["shots"]}
+    found = by_shots[config["shots"][0]]
+    data = Path(config["data"]).name
+    claims: list[Line] = [
+        (
+            f"{c.claim.says} ({c.method})",
+            data,
+            c.claim.paper,
+            f"{c.difference.mean:+.1f} ({c.difference.low:+.1f} to {c.difference.high:+.1f})",
+            c.verdict,
+        )
+        for c in checked_claims(found)
+    ]
+    parts: list[Part] = []
+    if found:
+        parts += [
+            Picture(
+                "dots",
+                lambda: drawings.dots(found),
+                "Accuracy of each method in every episode, with means and intervals",
+                "One dot an episode, in red the mean and its interval. On the right the same episodes are "
+                f"compared one by one with {REFERENCE}, which takes their difficulty out.",
+            ),
+            _accuracy_table(found),
+        ]
+    if len(by_shots) > 1:
+        parts.append(
+            Picture(
+                "shots",
+                lambda: drawings.shot_curves(by_shots, CURVES),
+                "Accuracy against the number of labels per class",
+                "Look at the left end, where labels are few and what was learned without them matters most.",
+            )
+        )
+    parts += _images(folder)
+    if any(row.get("kind") == "training" for row in rows):
+        parts.append(
+            Picture(
+                "training",
+                lambda: drawings.learning_curves(rows),
+                "Pseudo-log-likelihood against epochs for every model",
+                "Look whether the ensembles learn at the pace of the RBM (point): then the lines lie on each "
+                "other.",
+            )
+        )
+    labels = f"{config['shots'][0]} label{'s' * (config['shots'][0] > 1)} per class"
+    lead = (
+        f"Logistic regression without penalty, {labels}, {config['n_episodes']} episodes that all methods "
+        f"share, {len(config['seeds'])} training seed{'s' * (len(config['seeds']) > 1)}."
+    )
+    name = f"one-shot-{data}"
+    return Section(name, f"One-shot learning of {data} (section 3.2)", lead, claims, parts, header)
+
+
+def _accuracy_table(found: Mapping[str, Any]) -> Table:
+    several = any(len(x) > 1 for x in found.values())
+    lines: list[Line] = [("method", "accuracy, %", f"points over {REFERENCE}", *["each seed"] * several)]
+    for name in sorted(found, key=lambda name: -interval(found[name]).mean):
+        x = found[name]
+        gain = difference(x, found[REFERENCE]) if REFERENCE in found and name != REFERENCE else None
+        shown = "" if gain is None else f"{gain.mean:+.1f} ({gain.low:+.1f} to {gain.high:+.1f})"
+        seeds = ", ".join(f"{m:.1f}" for m in interval(x).by_seed) if len(x) > 1 else ""
+        lines.append((name, str(interval(x)), shown, *[seeds] * several))
+    return Table(lines)
+
+
+def _images(folder: Path) -> list[Part]:
+    path = folder / "pictures.npz"
+    if not path.exists():
+        return []
+    with np.load(path, allow_pickle=False) as arrays:
+        held = {name: arrays[name] for name in arrays.files}
+    shape = (int(held["shape"][0]), int(held["shape"][1]))
+    stops = [f"{s} sweep{'s' * bool(s > 1)}" if s else "example" for s in held["stops"]]
+    tiles = [
+        Picture(
+            "filters",
+            lambda: drawings.filters(held["filters"], shape, kind="weights"),
+            "Tiles of connection weights",
+            "Filters: what a connection weighs where it is present (Figure 3a). Look for strokes.",
+        )
+    ]
+    if "presence" in held:
+        tiles.append(
+            Picture(
+                "presence",
+                lambda: drawings.filters(held["presence"], shape, kind="probabilities"),
+                "Tiles of connection probabilities",
+                "Probabilities that a connection is present, dark 0 and light 1 (Figure 3b). Look whether "
+                "their structure is that of the filters.",
+            )
+        )
+    many = [""] * len(held["samples"])
+    strips = [
+        Picture(name, partial(drawings.strip, held[name], shape, titles), *STRIPS[name])
+        for name, titles in (("samples", many), ("walk", stops), ("clamped", many), ("walked", many))
+    ]
+    return [Heading("What the ensemble has learned"), Beside(tiles), *strips]
