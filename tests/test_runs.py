@@ -57,7 +57,7 @@ def test_other_settings_and_other_folders_are_refused(tmp_path: Path) -> None:
 )
 def test_what_is_no_run_is_refused(content: str, tmp_path: Path) -> None:
     (tmp_path / CONFIG).write_text(content)
-    with pytest.raises(ValueError, match=r"config.json must be written by ebse experiment"):
+    with pytest.raises(ValueError, match=r"config.json must be written by ebse"):
         read_header(tmp_path)
     with pytest.raises(
         FileNotFoundError, match=r"folder must be a run of an experiment, got .*has no config.json"

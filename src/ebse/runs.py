@@ -1,4 +1,4 @@
-"""A run of an experiment on disk: its configuration and versions, and a line of JSON for every result."""
+"""A run on disk, of an experiment or a fit: configuration, versions, and a line of JSON for every result."""
 
 import json
 import os
@@ -25,6 +25,8 @@ class Step(NamedTuple):
     text: str
     done: float
     total: float
+    unit: str = ""
+    """What is counted, where steps are small and alike."""
 
 
 @final
@@ -88,11 +90,11 @@ def read_header(folder: str | Path) -> Row:
         header["experiment"], header["versions"]
     except FileNotFoundError:
         raise FileNotFoundError(
-            f"folder must be a run of an experiment, got {folder}, which has no {CONFIG}; make one with "
+            f"folder must be a run, got {folder}, which has no {CONFIG}; make one with `ebse fit` or "
             "`ebse experiment`"
         ) from None
     except (ValueError, KeyError, TypeError, UnicodeDecodeError):
-        raise ValueError(f"{path} must be written by ebse experiment, got something else") from None
+        raise ValueError(f"{path} must be written by ebse, got something else") from None
     return header
 
 

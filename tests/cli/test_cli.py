@@ -69,7 +69,7 @@ BAD = {
     "experiment one-shot --laws normal": "laws must be one of",
     "experiment one-shot --colour red": "colour",
     "experiment two-shot": "two-shot",
-    "report nowhere": "folder must be a run of an experiment, got nowhere",
+    "report nowhere": "folder must be a run, got nowhere",
     "report": "folders must have at least one run",
     "experiment one-shot --config nowhere.toml": "nowhere.toml",
     "experiment manifolds --manifolds knot": "manifolds must be one of",

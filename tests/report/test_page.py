@@ -160,7 +160,7 @@ def test_what_cannot_be_reported_is_refused(tmp_path: Path) -> None:
         write_report([], tmp_path / "r.html")
     with pytest.raises(ValueError, match="which has none yet"):
         write_report([made(tmp_path / "empty", [])], tmp_path / "r.html")
-    with pytest.raises(ValueError, match="must be a run of manifolds or one-shot, got 'other'"):
+    with pytest.raises(ValueError, match="must be a run of manifolds, one-shot or fit, got 'other'"):
         write_report([made(tmp_path / "other", [{}], "other")], tmp_path / "r.html")
     assert not (tmp_path / "r.html").exists()
 

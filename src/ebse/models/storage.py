@@ -108,6 +108,28 @@ def write(path: Path, kind: str, tensors: Tensors, facts: Facts) -> None:
 
 def read(path: Path, kind: str) -> tuple[Facts, Tensors]:
     """Facts and arrays of a file written by :func:`write`, checked."""
+    facts, tensors = _parsed(path)
+    if facts.get("kind") != kind:
+        raise ValueError(
+            f"{path} must hold kind {kind!r}, got {facts.get('kind')!r}; pass the file that does"
+        )
+    if facts.get("format") != FORMAT:
+        raise ValueError(
+            f"{path} must have format {FORMAT}, got {facts.get('format')!r}, written by ebse "
+            f"{facts.get('ebse')}; read it with that version"
+        )
+    if facts.pop("checksum", None) != _checksum(tensors, facts):
+        raise ValueError(f"{path} is damaged: it does not match its checksum; restore it from a copy")
+    return facts, tensors
+
+
+def kind_of(path: Path) -> str:
+    """What a file written by :func:`write` holds: "ensemble", "estimator" or "checkpoint"."""
+    return str(_parsed(path)[0].get("kind"))
+
+
+def _parsed(path: Path) -> tuple[Facts, Tensors]:
+    """Facts and arrays as they stand in a file."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -120,22 +142,12 @@ def read(path: Path, kind: str) -> tuple[Facts, Tensors]:
         tensors = parse(content)
         size = int.from_bytes(content[:8], "little")
         header = json.loads(content[8 : 8 + size])
-        facts = json.loads(header["__metadata__"]["ebse"])
+        facts: Facts = dict(json.loads(header["__metadata__"]["ebse"]))
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise ValueError(
             f"{path} must be a file written by ebse, got something else or a damaged one "
             f"({type(error).__name__}: {error}); restore it from a copy"
         ) from None
-    if not isinstance(facts, dict) or facts.get("kind") != kind:
-        got = facts.get("kind") if isinstance(facts, dict) else type(facts).__name__
-        raise ValueError(f"{path} must hold kind {kind!r}, got {got!r}; pass the file that does")
-    if facts.get("format") != FORMAT:
-        raise ValueError(
-            f"{path} must have format {FORMAT}, got {facts.get('format')!r}, written by ebse "
-            f"{facts.get('ebse')}; read it with that version"
-        )
-    if facts.pop("checksum", None) != _checksum(tensors, facts):
-        raise ValueError(f"{path} is damaged: it does not match its checksum; restore it from a copy")
     return facts, tensors
 
 

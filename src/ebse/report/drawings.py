@@ -94,6 +94,24 @@ def filters(images: Images, shape: tuple[int, int], *, kind: str) -> Figure:
     return figure
 
 
+def heat_map(values: Images, names: Sequence[str], *, label: str, signed: bool) -> Figure:
+    """Rows of numbers under the names of their columns: blue below 0 and red above, or light 0 and dark 1."""
+    n_rows, n_columns = values.shape
+    figure = Figure(
+        figsize=(min(2.2 + 0.22 * n_columns, 13), min(1.6 + 0.16 * n_rows, 7)), layout="constrained"
+    )
+    axes = figure.subplots()
+    limit = max(float(np.quantile(np.abs(values), 0.995)), 1e-12)
+    scale: dict[str, Any] = {"cmap": "gray_r", "vmin": 0, "vmax": 1}
+    if signed:
+        scale = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
+    shown = axes.imshow(values, aspect="auto", interpolation="none", **scale)
+    axes.set_xticks(range(n_columns), names, rotation=90, fontsize=7)
+    axes.set(ylabel=label, yticks=[])
+    figure.colorbar(shown, ax=axes, shrink=0.8)
+    return figure
+
+
 def strip(images: Images, shape: tuple[int, int], titles: Sequence[str], *, columns: int = 10) -> Figure:
     """Grey images side by side, each with a word above."""
     columns = min(columns, len(images))

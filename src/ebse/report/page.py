@@ -10,7 +10,8 @@ from pathlib import Path
 import matplotlib as mpl
 
 from ebse.files import in_place
-from ebse.report.sections import Beside, Heading, Line, Part, Picture, Section, Table, section
+from ebse.report.parts import Beside, Heading, Line, Part, Picture, Section, Table
+from ebse.report.sections import section
 from ebse.report.style import STYLE
 
 LIGHT = {"text.color": "#1d2530", "axes.labelcolor": "#1d2530", "axes.edgecolor": "#8a93a0"}
@@ -29,13 +30,14 @@ def write_report(
         raise ValueError("folders must have at least one run, got none; make one with `ebse experiment`")
     sections = [section(Path(folder)) for folder in folders]
     claims = [line for each in sections for line in each.claims]
-    body = [
-        "<h1>Energy-based stochastic ensembles</h1>",
-        "<p class=lead>What the paper says of its ensembles, run again: each claim beside what was found. "
-        "Intervals are of 95 % and speak of other episodes; differences are of the same episodes.</p>",
-        _table([HEAD, *claims], verdicts_in_last=True),
-        *map(_section, sections),
-    ]
+    body = ["<h1>Energy-based stochastic ensembles</h1>"]
+    if claims:
+        body += [
+            "<p class=lead>What the paper says of its ensembles, run again: each claim beside what was found."
+            " Intervals are of 95 % and speak of other episodes; differences are of the same episodes.</p>",
+            _table([HEAD, *claims], verdicts_in_last=True),
+        ]
+    body += map(_section, sections)
     page = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

@@ -1,17 +1,16 @@
 """What a page says of a run: claims, tables and pictures, before anything is drawn."""
 
-from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from ebse.report import drawings
 from ebse.report.claims import NAMES, verdicts
 from ebse.report.figure2 import figure2
-from ebse.report.summaries import REFERENCE, accuracies, checked_claims, difference, interval
+from ebse.report.fits import fit_section
+from ebse.report.parts import Beside, Heading, Line, Part, Picture, Row, Section, Table
+from ebse.report.summaries import REFERENCE, accuracies, accuracy_lines, checked_claims
 from ebse.runs import read_header, read_rows
 
 CURVES = ("pixels", REFERENCE, "Bernoulli clamped", "Bernoulli walked model", "Gaussian walked model")
@@ -34,61 +33,17 @@ STRIPS = {
 }
 """What the strips of images show, and what to look for."""
 
-Row = dict[str, Any]
-Line = tuple[str, ...]
-
-
-class Picture(NamedTuple):
-    """A figure, what is said to those who cannot see it, and what to look for."""
-
-    name: str
-    draw: Callable[[], Figure]
-    alt: str
-    caption: str
-
-
-class Beside(NamedTuple):
-    """Pictures side by side, where there is room."""
-
-    pictures: list[Picture]
-
-
-class Table(NamedTuple):
-    """Lines of cells, the first of them the head."""
-
-    lines: Sequence[Line]
-
-
-class Heading(NamedTuple):
-    """What the parts that follow are about."""
-
-    text: str
-
-
-Part = Picture | Beside | Table | Heading
-
-
-class Section(NamedTuple):
-    """What belongs to one run."""
-
-    name: str
-    """Of the experiment and its data, as files of pictures are called."""
-    title: str
-    lead: str
-    claims: list[Line]
-    parts: list[Part]
-    header: Row
-    """Configuration and versions."""
-
 
 def section(folder: Path) -> Section:
     """The part of the page that belongs to a run."""
     header, rows = read_header(folder), read_rows(folder)
     if not rows:
         raise ValueError(f"folders must hold results, got {folder}, which has none yet; let it run")
-    made = {"manifolds": _manifolds, "one-shot": _one_shot}.get(header["experiment"])
+    made = {"manifolds": _manifolds, "one-shot": _one_shot, "fit": fit_section}.get(header["experiment"])
     if made is None:
-        raise ValueError(f"{folder} must be a run of manifolds or one-shot, got {header['experiment']!r}")
+        raise ValueError(
+            f"{folder} must be a run of manifolds, one-shot or fit, got {header['experiment']!r}; give one"
+        )
     return made(folder, header, rows)
 
 
@@ -153,7 +108,7 @@ def _one_shot(folder: Path, header: Row, rows: list[Row]) -> Section:
                 "One dot an episode, in red the mean and its interval. On the right the same episodes are "
                 f"compared one by one with {REFERENCE}, which takes their difficulty out.",
             ),
-            _accuracy_table(found),
+            Table(accuracy_lines(found)),
         ]
     if len(by_shots) > 1:
         parts.append(
@@ -182,18 +137,6 @@ def _one_shot(folder: Path, header: Row, rows: list[Row]) -> Section:
     )
     name = f"one-shot-{data}"
     return Section(name, f"One-shot learning of {data} (section 3.2)", lead, claims, parts, header)
-
-
-def _accuracy_table(found: Mapping[str, Any]) -> Table:
-    several = any(len(x) > 1 for x in found.values())
-    lines: list[Line] = [("method", "accuracy, %", f"points over {REFERENCE}", *["each seed"] * several)]
-    for name in sorted(found, key=lambda name: -interval(found[name]).mean):
-        x = found[name]
-        gain = difference(x, found[REFERENCE]) if REFERENCE in found and name != REFERENCE else None
-        shown = "" if gain is None else f"{gain.mean:+.1f} ({gain.low:+.1f} to {gain.high:+.1f})"
-        seeds = ", ".join(f"{m:.1f}" for m in interval(x).by_seed) if len(x) > 1 else ""
-        lines.append((name, str(interval(x)), shown, *[seeds] * several))
-    return Table(lines)
 
 
 def _images(folder: Path) -> list[Part]:

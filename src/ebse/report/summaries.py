@@ -105,6 +105,21 @@ def difference(x: Array, reference: Array) -> Interval:
     return interval(paired(x, reference))
 
 
+def accuracy_lines(found: Mapping[str, Array]) -> list[tuple[str, ...]]:
+    """Accuracy of each method and its gain over the reference, best first, under a line of names."""
+    several = any(len(x) > 1 for x in found.values())
+    lines: list[tuple[str, ...]] = [
+        ("method", "accuracy, %", f"points over {REFERENCE}", *["each seed"] * several)
+    ]
+    for name in sorted(found, key=lambda name: -interval(found[name]).mean):
+        x = found[name]
+        gain = difference(x, found[REFERENCE]) if REFERENCE in found and name != REFERENCE else None
+        shown = "" if gain is None else f"{gain.mean:+.1f} ({gain.low:+.1f} to {gain.high:+.1f})"
+        seeds = ", ".join(f"{m:.1f}" for m in interval(x).by_seed) if len(x) > 1 else ""
+        lines.append((name, str(interval(x)), shown, *[seeds] * several))
+    return lines
+
+
 def checked_claims(found: Mapping[str, Array]) -> list[Found]:
     """The claims for which both methods were run."""
     checked = []

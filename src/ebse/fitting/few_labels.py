@@ -1,0 +1,128 @@
+"""Few labels of a user's own: what other rows are taken for, and how far that can be trusted."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ebse.estimators import RBSE, FewShotClassifier
+from ebse.evaluation import FewShotResult, few_shot
+from ebse.fitting.columns import Columns
+from ebse.reading import Rows
+
+Array = npt.NDArray[Any]
+
+PLAIN = "columns, logistic regression"
+"""What a user would try first: standardised columns, scikit-learn's defaults."""
+MOST_QUERIES = 50
+"""Examples of each class that are asked in an episode, where there are so many."""
+
+
+class Labelled(NamedTuple):
+    """Rows with labels, words; as they were read."""
+
+    X: Array
+    y: Array
+
+
+class Classified(NamedTuple):
+    """What rows are taken for."""
+
+    classes: Array
+    probabilities: Array
+    n_sweeps: int
+    source: str
+
+    @property
+    def labels(self) -> Array:
+        """The most probable class of each row."""
+        found: Array = self.classes[self.probabilities.argmax(1)]
+        return found
+
+    def counts(self) -> dict[str, int]:
+        """Rows that are taken for each class."""
+        return {str(name): int((self.labels == name).sum()) for name in self.classes}
+
+
+def require_classes(rows: Rows, *, least: int = 1) -> None:
+    """Refuse labels that nothing can be learned from."""
+    assert rows.labels is not None
+    words, counts = np.unique([str(x) for x in rows.labels if x is not None], return_counts=True)
+    if len(words) < 2:
+        got = "no label at all" if not len(words) else f"one class, {str(words[0])!r}"
+        raise ValueError(f"{rows.path} must have labels of at least two classes, got {got}; label more rows")
+    if counts.min() < least:
+        few = words[counts.argmin()]
+        raise ValueError(
+            f"{rows.path} must have at least {least} labelled rows of every class, got {counts.min()} of "
+            f"{str(few)!r}; label more rows, or lower --shots"
+        )
+    if len(words) > len(rows.labels) // 2 and len(words) > 20:
+        raise ValueError(
+            f"{rows.path} must have labels that rows share, got {len(words)} different ones in "
+            f"{counts.sum()} rows; name the column of classes with --label"
+        )
+
+
+def classifier(rbse: RBSE, seed: int) -> FewShotClassifier:
+    """The classifier of few labels, on the ensemble as it is."""
+    return FewShotClassifier(FrozenEstimator(rbse), random_state=seed)
+
+
+def classified(rbse: RBSE, columns: Columns, labelled: Labelled, X: Array, *, seed: int) -> Classified:
+    """What the rows of X are taken for by a classifier of the labelled ones."""
+    few = classifier(rbse, seed).fit(prepared(rbse, columns, labelled.X), labelled.y)
+    p = few.predict_proba(prepared(rbse, columns, X))
+    return Classified(few.classes_, p, few.n_sweeps_, few.source_)
+
+
+def prepared(rbse: RBSE, columns: Columns, X: Array) -> Array:
+    """Rows as the ensemble takes them: quantities split, missing entries filled by the ensemble itself."""
+    X = columns.apply(X)
+    if X.dtype.kind != "f" or not np.isnan(X).any():
+        return X
+    gone = np.isnan(X).any(1)
+    X = np.array(X)
+    X[gone] = rbse.impute(X[gone], random_state=0)
+    return X
+
+
+def evaluated(
+    rbse: RBSE,
+    columns: Columns,
+    labelled: Labelled,
+    *,
+    shots: tuple[int, ...],
+    n_episodes: int,
+    random_state: int,
+) -> FewShotResult:
+    """Accuracies of the ensemble's classifier, and of a plain one on the columns as they were read."""
+    y = labelled.y
+    _, counts = np.unique(y, return_counts=True)
+    n_queries = min(int(counts.min()) - max(shots), MOST_QUERIES)
+    # Standardised by all rows, as the ensemble learned from all: two labelled ones have no scale.
+    plain = make_pipeline(SimpleImputer(), StandardScaler()).fit_transform(labelled.X)
+    ensemble = {"RBM mean": rbse, "FewShotClassifier": classifier(rbse, random_state)}
+    # Episodes depend on the labels and the seed alone: both calls have the same ones.
+    found = [
+        few_shot(
+            methods,
+            X,
+            y,
+            n_shots=shots,
+            n_queries=n_queries,
+            n_episodes=n_episodes,
+            random_state=random_state,
+        )
+        for methods, X in (
+            (ensemble, prepared(rbse, columns, labelled.X)),
+            ({PLAIN: LogisticRegression(max_iter=1000)}, plain),
+        )
+    ]
+    return FewShotResult(pd.concat([part.rows for part in found]), found[0].baseline)

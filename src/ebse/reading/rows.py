@@ -1,0 +1,137 @@
+"""What every reader gives: rows of numbers with what their file says about them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[Any]
+Labels = npt.NDArray[np.object_]
+
+SHOWN = 8
+"""Names that a sentence lists."""
+
+
+class Rows(NamedTuple):
+    """Rows X (N, D) of a file or a folder."""
+
+    path: Path
+    X: Numbers
+    """Floats, or unsigned bytes of images."""
+    names: tuple[str, ...]
+    """Of the columns; numbers from 0 on where a file has none."""
+    labels: Labels | None = None
+    """A word for each row, None where it has no label; None altogether where no label was asked for."""
+    shape: tuple[int, int] | None = None
+    """Height and width, where rows are images."""
+    files: tuple[str, ...] | None = None
+    """The file that each row was read from, where it is one of its own."""
+    notes: tuple[str, ...] = ()
+    """What was decided while reading, to be said aloud."""
+
+
+def numbered(n: int) -> tuple[str, ...]:
+    """Names of columns that have none."""
+    return tuple(map(str, range(n)))
+
+
+def word(value: Any) -> str:
+    """A label as a word: 3, 3.0 and "3" are the same."""
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        value = int(value)
+    return str(value).strip()
+
+
+def bad(path: Path, must: str, got: str, remedy: str) -> ValueError:
+    """The error of a file that cannot be used: what it must be, what it is, and what to do."""
+    return ValueError(f"{path} must {must}, got {got}; {remedy}")
+
+
+def missing_allowed(path: Path, place: str) -> ValueError:
+    """The error of a missing entry that nobody announced."""
+    return bad(
+        path,
+        "have a number everywhere",
+        f"a missing one {place}",
+        "fill it, or pass --missing to have such entries filled by the ensemble",
+    )
+
+
+def require_finite(path: Path, X: Numbers, names: tuple[str, ...], *, missing: bool, unit: str) -> None:
+    """Refuse infinity, and NaN where it is not ``missing``; ``unit`` is what a row is called."""
+    if X.dtype.kind != "f":
+        return
+    step = max(2**22 // max(X.shape[1], 1), 1)
+    for start in range(0, len(X), step):
+        block = X[start : start + step]
+        wrong = np.isinf(block) if missing else ~np.isfinite(block)
+        if wrong.any():
+            row, column = (int(i) for i in np.argwhere(wrong)[0])
+            place = f"in {unit} {start + row}, column {names[column]!r}"
+            if np.isnan(block[row, column]):
+                raise missing_allowed(path, place)
+            raise bad(path, "hold finite numbers", f"infinity {place}", "correct or remove it")
+
+
+class Wanted(NamedTuple):
+    """Which columns of a file are read, and how."""
+
+    label: str | None = None
+    drop: tuple[str, ...] = ()
+    only: tuple[str, ...] | None = None
+    """Columns of numbers in the order wanted, whatever else there is; None: all that are not dropped."""
+    missing: bool = False
+
+    def places(self, path: Path, names: tuple[str, ...]) -> tuple[list[int], int | None]:
+        """Positions of the columns of numbers, and of the label."""
+        if self.only is not None:
+            place = {name: at for at, name in enumerate(names)}
+            lacking = [name for name in self.only if name not in place]
+            if lacking:
+                raise bad(
+                    path,
+                    f"have the {len(self.only)} columns that were learned from",
+                    f"{len(names)} without {_listed(lacking)}",
+                    "give a file with the same columns",
+                )
+            return [place[name] for name in self.only], place.get(self.label or "")
+        for option, name in (("--label", self.label), *(("--drop", name) for name in self.drop)):
+            if name is not None and name not in names:
+                raise bad(
+                    path,
+                    f"have the column that {option} names",
+                    f"{name!r}; it has {_listed(names)}",
+                    "correct it",
+                )
+        if self.label in self.drop:
+            raise ValueError(f"--label and --drop must name different columns, got {self.label!r} for both")
+        kept = [at for at, name in enumerate(names) if name != self.label and name not in self.drop]
+        return kept, None if self.label is None else names.index(self.label)
+
+    def require_size(self, path: Path, X: Numbers) -> None:
+        """Refuse what nothing can be learned from, or what there is nothing to do with."""
+        least = 2 if self.only is None else 1
+        if len(X) < least or X.shape[1] < 1:
+            raise bad(
+                path,
+                f"have at least {least} row{'s' * (least > 1)} and one column of numbers",
+                f"{len(X)} rows and {X.shape[1]} columns",
+                "give a file with more",
+            )
+
+    def require_count(self, path: Path, n: int) -> None:
+        """Refuse images or rows without names that are not of the size wanted."""
+        if self.only is not None and n != len(self.only):
+            raise bad(
+                path,
+                f"have {len(self.only)} values in a row, as was learned from",
+                f"{n}",
+                "give rows like those",
+            )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - SHOWN
+    return ", ".join(map(repr, names[:SHOWN])) + (f" and {more} more" if more > 0 else "")
