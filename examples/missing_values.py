@@ -3,9 +3,9 @@
     python examples/missing_values.py
 
 scikit-learn's breast cancer table, 569 rows of 30 quantities, each split at its median. A fifth of the
-entries, at random, is removed and filled again. Accuracy (more is better) and log-loss (less is better) are on
-these. Removal leaves columns that were halved in two with a majority of the other value, so that filling
-in the majority is right less than half of the time.
+entries, at random, is removed and filled again. Accuracy (more is better) and log-loss (less is better) are
+on these. A column has as many of one value as of the other: where more of one are removed, the majority that
+is left is the other, and filling it in is right less than half of the time.
 """
 
 import numpy as np
