@@ -22,19 +22,31 @@ beside it what the same spread would give if it had no direction. outliers: dist
 curve after and before. coverage: share of the curve within 0.05 of the images of five points. tangent/normal:
 spread of the images along the curve over their spread across it."""
 
+MARK = ".ebse-demo"
+"""The file that says that a folder is a demonstration's."""
+
 ONE_SHOT = OneShotConfig(data="digits", label_spreading=True, n_episodes=100)
 
 
 def main() -> int:
-    """Train, measure, print, draw; 0 if every claim of section 3.1 met its bar, 1 if not, 130 if stopped."""
+    """Train, measure, print, draw.
+
+    0 if every claim of section 3.1 met its bar, 1 if not, 2 if it would overwrite, 130 if stopped.
+    """
     parser = argparse.ArgumentParser(prog="python -m ebse.demo", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("demo"), help="folder for the runs and the page")
     parser.add_argument("--workers", type=int, default=min(os.cpu_count() or 1, 8), help="processes")
     options = parser.parse_args()
     folders = [options.out / "manifolds", options.out / "one-shot"]
+    mark = options.out / MARK
     for folder in folders:
-        # A demonstration begins anew.
+        # A demonstration begins anew; it removes what an earlier one left, and nothing else.
+        if folder.exists() and not mark.exists():
+            print(f"{folder} exists and was not made by a demonstration; give another folder with --out")
+            return 2
         shutil.rmtree(folder, ignore_errors=True)
+    options.out.mkdir(parents=True, exist_ok=True)
+    mark.touch()
     steps = (
         ("Points near a curve", manifolds(ManifoldsConfig(), folders[0], n_workers=options.workers)),
         ("One label per class, 8 × 8 digits", one_shot(ONE_SHOT, folders[1])),

@@ -3,18 +3,24 @@
 import json
 import os
 import platform
+import weakref
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 from ebse import __version__
 from ebse.files import in_place
 
 FORMAT = "ebse experiment 1"
-CONFIG, ROWS = "config.json", "rows.jsonl"
+CONFIG, ROWS, LOCK = "config.json", "rows.jsonl", ".lock"
 
-PACKAGES = ("torch", "numpy", "scikit-learn", "numba")
+PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "numba")
 
 Row = dict[str, Any]
 
@@ -31,23 +37,31 @@ class Step(NamedTuple):
 
 @final
 class Run:
-    """Results that survive: every line is on the disk when the next piece of work begins."""
+    """Results that survive: every line is on the disk when the next piece of work begins.
 
-    def __init__(self, folder: str | Path, experiment: str, config: Any) -> None:
+    ``data`` is a checksum of what the run is made of, where files may change between two calls.
+    """
+
+    def __init__(self, folder: str | Path, experiment: str, config: Any, *, data: int | None = None) -> None:
         self.folder = Path(folder)
         self.experiment, self.config = experiment, config
         header = self.folder / CONFIG
-        now = {"format": FORMAT, "experiment": experiment, "config": _plain(asdict(config))}
-        if header.exists():
-            self._require_same(read_header(self.folder), now)
-        elif self.folder.exists() and any(self.folder.iterdir()):
+        now = {"format": FORMAT, "experiment": experiment, "config": _plain(asdict(config)), "data": data}
+        if self.folder.is_file():
+            raise NotADirectoryError(f"folder must be a folder, got the file {self.folder}; give another one")
+        if not header.exists() and _foreign(self.folder):
             raise FileExistsError(
                 f"folder must be new, empty or a run of this experiment, got {self.folder}; give another one"
             )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        _lock(self, self.folder)
+        self.rows, sound = _read_rows(self.folder / ROWS)
+        if header.exists() and self.rows:
+            self._require_same(read_header(self.folder), now)
         else:
+            # Settings without a result bind nobody.
             with in_place(header) as temporary:
                 temporary.write_text(json.dumps(now | {"versions": versions()}, indent=1) + "\n")
-        self.rows, sound = _read_rows(self.folder / ROWS)
         if sound is not None:
             # The next line must not continue a torn one.
             os.truncate(self.folder / ROWS, sound)
@@ -78,6 +92,11 @@ class Run:
                 f"{name} must be {was['config'].get(name)!r} as in the run in {self.folder}, got "
                 f"{now['config'][name]!r}; repeat the settings of the run, or give another folder"
             )
+        if was.get("data") != now["data"]:
+            raise ValueError(
+                f"the data must be those that the run in {self.folder} began with, got others; give "
+                "these back, or another folder"
+            )
 
 
 def read_header(folder: str | Path) -> Row:
@@ -88,7 +107,7 @@ def read_header(folder: str | Path) -> Row:
         if header["format"] != FORMAT or not isinstance(header["config"], dict):
             raise ValueError
         header["experiment"], header["versions"]
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(
             f"folder must be a run, got {folder}, which has no {CONFIG}; make one with `ebse fit` or "
             "`ebse experiment`"
@@ -122,9 +141,36 @@ def _read_rows(path: Path) -> tuple[list[Row], int | None]:
     whole = content[: content.rfind(b"\n") + 1]
     try:
         rows = [json.loads(line) for line in whole.splitlines()]
+        if not all(isinstance(row, dict) and isinstance(row.get("kind"), str) for row in rows):
+            raise ValueError
     except ValueError:
         raise ValueError(f"{path} must hold a line of JSON for each result; it is damaged") from None
     return rows, None if len(whole) == len(content) else len(whole)
+
+
+def _foreign(folder: Path) -> bool:
+    """Whether a folder holds something that is none of a run that was killed as it began."""
+    return folder.exists() and any(
+        path.name != LOCK and not path.name.endswith(".partial") for path in folder.iterdir()
+    )
+
+
+def _lock(holder: Run, folder: Path) -> None:
+    """Keep other processes from the folder as long as there is a holder, where the system knows locks."""
+    if fcntl is None:
+        return
+    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT)
+    weakref.finalize(holder, os.close, descriptor)
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        raise BlockingIOError(
+            f"folder must be free, got {folder}, on which another process is at work; wait for it, or give "
+            "another one"
+        ) from None
+    except OSError:
+        # Some file systems have no locks.
+        return
 
 
 def _plain(x: Any) -> Any:

@@ -78,7 +78,14 @@ BAD = {
     "a torn header": (WHOLE[:6], "ends within its header"),
     "too short": (WHOLE[:-1], "claims 6 bytes and that holds 5"),
     "too long": (WHOLE + b"x", "claims 6 bytes and that holds more"),
-    "a claim of terabytes": (b"\0\0\x08\x02" + b"\xff" * 8 + b"1", "and that holds 1"),
+    "a claim of terabytes": (
+        b"\0\0\x08\x02" + b"\xff" * 8 + b"1",
+        "whose header claims 18446744065119617025",
+    ),
+    "much made of little": (
+        gzip.compress(b"\0\0\x08\x01\0\x10\0\0" + bytes(2**20)),
+        "whose header claims 1048576",
+    ),
     "torn gzip": (gzip.compress(WHOLE)[:-4], "cannot be decompressed"),
     "broken gzip": (b"\x1f\x8b" + b"1234567890", "cannot be decompressed"),
 }
@@ -166,10 +173,22 @@ def test_a_network_that_is_not_there_lists_the_ways(small: Source) -> None:
 
 def test_other_bytes_are_refused(small: Source) -> None:
     other = parts() | {FILES[0]: idx(PICTURES[:10] ^ 1)}
-    with pytest.raises(ValueError, match=r"must hold the file train-images-idx3-ubyte of small .*delete it"):
+    with pytest.raises(ConnectionError, match=r"http://one/: other bytes than the data set has; http://two/"):
         fetching.files_of(small, None, retrieve=served(other, []))
-    (fetching.cache_folder("small") / f"{FILES[0]}.gz").write_bytes(b"not gzip")
-    with pytest.raises(ValueError, match=r"must hold the file .*got a damaged file; delete it"):
+    # Nothing of it stays, so that the next call asks again.
+    assert not list(fetching.cache_folder("small").glob("*images*"))
+    fetching.files_of(small, None, retrieve=served(parts(), []))
+    path = fetching.cache_folder("small") / f"{FILES[0]}.gz"
+    whole = path.read_bytes()
+    flipped = whole[:20] + bytes([whole[20] ^ 255]) + whole[21:]
+    for content in (b"not gzip", flipped, whole[:-9]):
+        path.write_bytes(content)
+        with pytest.raises(
+            ValueError, match=r"must hold the file train-images.*got a damaged file; delete it"
+        ):
+            fetching.files_of(small, None, retrieve=served(other, []))
+    path.write_bytes(gzip.compress(other[FILES[0]]))
+    with pytest.raises(ValueError, match=r"must hold the file train-images-idx3-ubyte of small .*delete it"):
         fetching.files_of(small, None, retrieve=served(other, []))
 
 

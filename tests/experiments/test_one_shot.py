@@ -50,13 +50,13 @@ def test_every_method_has_its_rows(tmp_path: Path) -> None:
         *("RBM mean", "DropConnect, prior", "DropConnect, posterior"),
         *("Bernoulli mean", "Bernoulli clamped", "Bernoulli walked model", "Bernoulli walked state"),
         *("Gaussian mean", "Gaussian clamped", "Gaussian walked model"),
-        *("Algorithm 1 mean", "Algorithm 1 clamped"),
+        *("Algorithm 1 mean", "Algorithm 1 clamped", "Algorithm 1 on an RBM mean"),
     }
     expected: set[tuple[Any, ...]] = {(None, m, k) for m in fixed for k in (1, 2)}
     expected |= {(s, m, k) for s in (0, 1) for m in trained for k in (1, 2)}
     assert set(found) == expected
     assert all(len(x) == 3 and 0 <= min(x) <= max(x) <= 1 for x in found.values())
-    assert sum(row["kind"] == "training" for row in read_rows(tmp_path)) == 8
+    assert sum(row["kind"] == "training" for row in read_rows(tmp_path)) == 10
     with np.load(tmp_path / "pictures.npz", allow_pickle=False) as pictures:
         assert {"filters", "presence", "samples", "walk", "clamped", "walked"} <= set(pictures.files)
     assert not any((tmp_path / "unfinished").iterdir())
@@ -110,7 +110,7 @@ def test_settings_that_depend_on_the_data_are_decided() -> None:
     digits = load_digits()
     decided = OneShotConfig().resolved(digits)
     assert (decided.n_components, decided.n_epochs, decided.sweeps) == (100, 200, (2,))
-    assert 60 <= decided.n_queries <= 79
+    assert decided.n_queries in range(60, 80)
     large = digits._replace(X=np.zeros((1797, 784), dtype=np.uint8))
     assert OneShotConfig().resolved(large).n_components == 400
     assert OneShotConfig(n_components=7, sweeps=(9,)).resolved(large).sweeps == (9,)
@@ -123,6 +123,21 @@ def test_settings_that_depend_on_the_data_are_decided() -> None:
         ({"n_episodes": 0}, "n_episodes must be >= 1"),
         ({"laws": ("normal",)}, "laws must be one of 'point'"),
         ({"laws": ("bernoulli",)}, "laws must have 'point'"),
+        ({"laws": ("point", "algorithm_1")}, "laws must be one of 'point'"),
+        ({"laws": ("point", "point")}, "laws must differ from each other"),
+        ({"seeds": (0, 0)}, "seeds must differ from each other"),
+        ({"seeds": (-1,)}, "seeds must be >= 0"),
+        ({"shots": (0,)}, "shots must be >= 1"),
+        ({"sweeps": (0,)}, "sweeps must be >= 1"),
+        ({"presences": ()}, "presences must have at least one number"),
+        ({"presences": (1.5,)}, r"presences must lie in \(0, 1\], got 1.5"),
+        ({"presences": (0.0,)}, r"presences must lie in \(0, 1\], got 0.0"),
+        ({"sigma": -1.0}, r"sigma must lie in \(0, inf\], got -1.0"),
+        ({"learning_rate": 0.0}, "learning_rate must be positive"),
+        ({"bias_law": "normal"}, "bias_law must be one of"),
+        ({"n_epochs": 0}, "n_epochs must be >= 1"),
+        ({"n_components": -5}, "n_components must be >= 1"),
+        ({"episode_seed": -4}, "episode_seed must be >= 0"),
         ({"seeds": ()}, "seeds must have at least one number"),
         ({"shots": ()}, "shots must have at least one number"),
     ],
@@ -137,8 +152,19 @@ def test_more_labels_than_there_are(tmp_path: Path) -> None:
         carried_out(OneShotConfig(shots=(90,)), tmp_path)
 
 
-def test_umap_says_what_it_needs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "umap", None)
-    config = OneShotConfig(**SMALL, laws=("point",), baselines=False, umap=True)
+def test_more_queries_than_there_are_leave_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="n_queries must be at most 7"):
+        carried_out(OneShotConfig(n_queries=99), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_labels_need_not_begin_at_0() -> None:
+    digits = load_digits()
+    shifted = digits._replace(y=digits.y + 3)
+    assert OneShotConfig().resolved(shifted).n_queries == OneShotConfig().resolved(digits).n_queries
+
+
+def test_umap_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"umap needs the package umap-learn.*pip install 'ebse\[umap\]'"):
-        carried_out(config, tmp_path)
+        OneShotConfig(umap=True)

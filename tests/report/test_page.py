@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ebse.report import write_report
-from ebse.report.summaries import accuracies, aligned_claims, checked_claims, difference, interval
+from ebse.report.summaries import BySeed, accuracies, aligned_claims, checked_claims, difference, interval
 from ebse.runs import CONFIG, FORMAT, ROWS
 
 
@@ -73,20 +73,33 @@ class Page(HTMLParser):
 
 
 def test_intervals_are_students() -> None:
-    found = interval(np.array([[0.5, 0.6, 0.7], [0.7, 0.8, 0.9]]))
+    found = interval({0: np.array([0.5, 0.6, 0.7]), 1: np.array([0.7, 0.8, 0.9])})
     assert found.mean == pytest.approx(70)
     assert found.by_seed == pytest.approx((60, 80))
     # Means of episodes are 60, 70, 80: standard error 10/√3, t of two degrees of freedom 4.3027.
     assert found.high - found.mean == pytest.approx(4.302653 * 10 / 3**0.5, rel=1e-6)
-    assert interval(np.array([[0.5]])).low == 50
+    # One episode says nothing of others.
+    assert str(interval({None: np.array([0.5])})) == "50.0"
 
 
 def test_differences_are_paired() -> None:
-    pixels = np.array([[0.1, 0.5, 0.9]])
-    better = np.array([[0.2, 0.6, 1.0], [0.3, 0.7, 1.1]])
+    pixels: BySeed = {None: np.array([0.1, 0.5, 0.9])}
+    better: BySeed = {0: np.array([0.2, 0.6, 1.0]), 1: np.array([0.3, 0.7, 1.1])}
     found = difference(better, pixels)
+    assert found is not None
     assert found.mean == pytest.approx(15)
     assert found.high - found.low == pytest.approx(0, abs=1e-9)
+    reverse = difference(pixels, better)
+    assert reverse is not None
+    assert reverse.mean == pytest.approx(-15)
+
+
+def test_seeds_that_are_not_finished_are_not_paired_with_others() -> None:
+    reference: BySeed = {5: np.array([0.5, 0.5]), 0: np.array([0.3, 0.3]), 7: np.array([0.9, 0.9])}
+    found = difference({7: np.array([0.9, 1.0])}, reference)
+    assert found is not None
+    assert found.by_seed == pytest.approx((5,))
+    assert difference({8: np.array([0.9, 1.0])}, reference) is None
 
 
 def test_claims_have_their_verdicts() -> None:
@@ -95,6 +108,8 @@ def test_claims_have_their_verdicts() -> None:
     assert [c.difference.mean for c in found] == pytest.approx([11, -2, 0, 10 + 1 / 3], abs=1e-9)
     less = [accuracy("pixels", [0.4, 0.4, 0.41]), accuracy("RBM mean", [0.43, 0.43, 0.44], seed=0)]
     assert checked_claims(accuracies(less, 1))[0].verdict == "less"
+    unsure = [accuracy("pixels", [0.4, 0.4, 0.4]), accuracy("RBM mean", [0.4, 0.4, 0.8], seed=0)]
+    assert checked_claims(accuracies(unsure, 1))[0].verdict == "no"
     hardly = [accuracy("pixels", [0.4, 0.4, 0.41]), accuracy("RBM mean", [0.41, 0.41, 0.42], seed=0)]
     assert checked_claims(accuracies(hardly, 1))[0].verdict == "no"
     assert "+11.0" in aligned_claims(accuracies(ROWS_OF_TWO_SEEDS, 1))
@@ -113,8 +128,9 @@ def test_numbers_of_the_rows_are_on_the_page(tmp_path: Path) -> None:
     path = write_report([made(tmp_path / "run", rows)], tmp_path / "deep" / "report.html")
     page = Page(path)
     assert "+11.0 (+11.0 to +11.0)" in page.cells
-    assert "<digits>" in page.cells
+    assert "run" in page.cells
     assert "52.0, 54.0" in page.cells
+    assert "-2.0, -2.0" in page.cells
     assert all(alternative for alternative in page.alternatives)
     assert len(page.alternatives) == 2
     assert all(address.startswith("data:") for address in page.loaded)
@@ -152,7 +168,7 @@ def test_two_runs_share_a_page(tmp_path: Path) -> None:
     curves = made(tmp_path / "curves", [row], "manifolds", laws=["point"])
     page = Page(write_report([curves, made(tmp_path / "run", ROWS_OF_TWO_SEEDS)], tmp_path / "r.html"))
     assert "(a) RBM maps points to themselves: distance" in page.cells
-    assert "RBM features beat pixels (RBM mean)" in page.cells
+    assert "RBM features beat pixels (RBM mean − pixels)" in page.cells
 
 
 def test_what_cannot_be_reported_is_refused(tmp_path: Path) -> None:
@@ -161,7 +177,7 @@ def test_what_cannot_be_reported_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="which has none yet"):
         write_report([made(tmp_path / "empty", [])], tmp_path / "r.html")
     with pytest.raises(ValueError, match="must be a run of manifolds, one-shot or fit, got 'other'"):
-        write_report([made(tmp_path / "other", [{}], "other")], tmp_path / "r.html")
+        write_report([made(tmp_path / "other", [{"kind": "other"}], "other")], tmp_path / "r.html")
     assert not (tmp_path / "r.html").exists()
 
 
@@ -170,7 +186,7 @@ def test_pictures_by_themselves(tmp_path: Path) -> None:
     run = made(tmp_path / "run", rows)
     write_report([run], tmp_path / "r.html", figures=tmp_path / "figures")
     found = sorted((tmp_path / "figures").iterdir())
-    assert [path.name for path in found] == ["one-shot-<digits>-dots.png", "one-shot-<digits>-training.png"]
+    assert [path.name for path in found] == ["run-dots.png", "run-training.png"]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in found)
     write_report([run], tmp_path / "r.html")
     assert len(list(tmp_path.iterdir())) == 3

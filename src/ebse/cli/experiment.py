@@ -11,6 +11,7 @@ from ebse.cli.shown import Progress, say, say_json
 from ebse.experiments.manifolds import ManifoldsConfig, manifolds
 from ebse.experiments.one_shot import one_shot
 from ebse.experiments.settings import OneShotConfig
+from ebse.report.tables import text_tables
 from ebse.runs import Step, read_header, read_rows
 
 app = App(
@@ -51,7 +52,7 @@ def one_shot_command(
     config: Annotated[OneShotConfig, Parameter(name="*")] = ONE_SHOT,
 ) -> None:
     """One label per class, and what each representation makes of it (section 3.2, Figure 3)."""
-    folder = out or Path("runs") / f"one-shot-{Path(config.data).name}"
+    folder = out or Path("runs") / f"one-shot-{Path(config.data).resolve().name}"
     _carried_out(one_shot(config, folder, download=download), folder, json=json)
 
 
@@ -83,4 +84,6 @@ def _carried_out(steps: Iterable[Step], folder: Path, *, json: bool) -> None:
     if json:
         say_json({"run": str(folder), "n_results": len(read_rows(folder))})
     else:
+        for text in text_tables(folder):
+            say(f"{text}\n")
         say(f"Run: {folder}\nA page about it: ebse report {folder}")

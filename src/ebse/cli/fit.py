@@ -60,10 +60,10 @@ def resume(run: Path, *, json: Json = False) -> None:
 
         resume_experiment(run, json=json)
         return
-    held = resumed(run)
-    if finished(held):
+    if finished(run):
         _said(run, json=json, already=True)
         return
+    held = resumed(run)
     config: FitConfig = held.config
     _carried_out(held, read_rows(config.data, **config.reading), json=json)
 

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import os
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,9 @@ FILES = (
     "t10k-labels-idx1-ubyte",
 )
 """Images and labels of the training part, then of the test part."""
+
+BLOCK, MOST_BLOCKS = 2**20, 100
+"""Bytes read at once, and how often: no file of these data sets has more."""
 
 CACHE = "EBSE_CACHE"
 """The environment variable that names another folder for downloads."""
@@ -116,12 +120,19 @@ def _downloaded(source: Source, name: str, cache: Path, retrieve: Retrieve) -> P
     failures = []
     for mirror in source.mirrors:
         try:
-            got = retrieve(f"{mirror}{name}.gz", known_hash=None, fname=f"{name}.gz", path=cache)
+            got = Path(retrieve(f"{mirror}{name}.gz", known_hash=None, fname=f"{name}.gz", path=cache))
         # Libraries of the network raise errors of many kinds; all of them mean the next mirror.
         except Exception as error:
             failures.append(f"{mirror}: {type(error).__name__}")
+            continue
+        try:
+            _require_whole(source, name, got)
+        except ValueError:
+            # A page that asks for a password, for one: it must not stay in the cache.
+            got.unlink()
+            failures.append(f"{mirror}: other bytes than the data set has")
         else:
-            return Path(got)
+            return got
     raise ConnectionError(
         f"{source.name} cannot be downloaded ({'; '.join(failures)}); give a folder that holds its four idx "
         f"files, put them into {cache}, or {source.hint}"
@@ -133,10 +144,10 @@ def _require_whole(source: Source, name: str, path: Path) -> None:
     digest = hashlib.sha256()
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            while block := file.read(2**20):
-                digest.update(block)
+            for _ in range(MOST_BLOCKS):
+                digest.update(file.read(BLOCK))
         found = digest.hexdigest()
-    except (OSError, EOFError):
+    except (OSError, EOFError, zlib.error):
         found = "a damaged file"
     if found != source.checksums[name]:
         raise ValueError(

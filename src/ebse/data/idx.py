@@ -14,6 +14,8 @@ Bytes = npt.NDArray[np.uint8]
 
 UNSIGNED_BYTE, MOST_AXES = 0x08, 4
 """The only type that images and labels come in, and more axes than any image has."""
+MOST_TIMES = 100
+"""How much a file may be compressed: images are by ten or twenty."""
 BLOCK = 2**20
 """Bytes that are read at once."""
 
@@ -21,7 +23,7 @@ BLOCK = 2**20
 def read_idx(path: str | Path) -> Bytes:
     """The array of an idx file of unsigned bytes, plain or compressed (.gz).
 
-    No more is read than the header claims, so that a small file cannot fill the memory.
+    No more is read than the header claims, and no more than a hundred times what the file holds.
     """
     path = Path(path)
     try:
@@ -49,7 +51,9 @@ def _array(path: Path, file: IO[bytes]) -> Bytes:
     if len(header) < 4 * magic[3]:
         raise _refused(path, "one that ends within its header")
     shape = tuple(int(n) for n in np.frombuffer(header, ">u4"))
-    claimed = math.prod(shape)
+    claimed, held = math.prod(shape), path.stat().st_size
+    if claimed > MOST_TIMES * held:
+        raise _refused(path, f"one of {held} bytes whose header claims {claimed}")
     found = bytearray()
     while len(found) <= claimed and (block := file.read(min(BLOCK, claimed + 1 - len(found)))):
         found += block

@@ -1,6 +1,8 @@
 """Section 3.1: what an RBM and an RBSE make of points near a curve in the plane (Figure 2)."""
 
+import math
 import multiprocessing
+import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -35,32 +37,79 @@ class ManifoldsConfig:
     """
 
     manifolds: tuple[str, ...] = ("arc", "line")
+    """Curves: arc, line and others of ebse.data."""
     laws: tuple[str, ...] = LAWS
+    """Of the weights: point (the RBM), gaussian, bernoulli."""
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    """Of data and training."""
     n_points: int = 1000
+    """Training points."""
     n_hidden: int = 8
+    """Hidden units."""
     n_epochs: int = 40
+    """Passes over the points."""
     batch_size: int = 50
+    """Points of an update."""
     k: int = 1
+    """Sweeps of a chain in each update."""
     learning_rate: float = 0.11
+    """Falls to 0."""
     noise_rate: float = 0.001
+    """Of sigma and p."""
     start_scale: float = 0.1
+    """Standard deviation of the first weights."""
     sigma: float = 0.5
+    """First noise of the Gaussian law."""
     p: float = 0.85
+    """First presence of the Bernoulli law."""
     n_draws: int = 100
+    """Images of each point."""
     n_test: int = 100
+    """Points of the curve that are mapped."""
     n_outliers: int = 200
+    """Isolated points."""
     outlier_distance: float = 0.1
+    """From the curve, at least."""
     n_few: int = 5
+    """Points that shall cover the curve."""
     radius: float = 0.05
+    """How near an image covers a place."""
 
     def __post_init__(self) -> None:
         for name in self.manifolds:
             option("manifolds", name, sorted(MANIFOLDS))
         for name in self.laws:
             option("laws", name, LAWS)
-        for name in ("n_points", "n_hidden", "n_epochs", "batch_size", "n_draws", "n_test", "n_few"):
+        counts = (
+            "n_points",
+            "n_hidden",
+            "n_epochs",
+            "batch_size",
+            "n_draws",
+            "n_test",
+            "n_few",
+            "n_outliers",
+            "k",
+        )
+        for name in counts:
             count(name, getattr(self, name))
+        for name in (
+            "learning_rate",
+            "noise_rate",
+            "start_scale",
+            "sigma",
+            "p",
+            "outlier_distance",
+            "radius",
+        ):
+            if not 0 < getattr(self, name) < (1 if name in ("p", "outlier_distance", "radius") else math.inf):
+                raise ValueError(f"{name} must be positive and small, got {getattr(self, name)!r}; try 0.1")
+        for name in ("manifolds", "laws", "seeds"):
+            values = getattr(self, name)
+            if not values or len(set(values)) < len(values):
+                raise ValueError(f"{name} must have values, each once, got {values!r}; name at least one")
+        for seed in self.seeds:
+            count("seeds", seed, least=0)
 
 
 class Panels(NamedTuple):
@@ -84,6 +133,7 @@ class Result(NamedTuple):
 
 def manifolds(config: ManifoldsConfig, folder: str | Path, *, n_workers: int = 1) -> Iterator[Step]:
     """Carry the experiment out, or what is left of it, in a run folder."""
+    count("n_workers", n_workers)
     kept = Run(folder, "manifolds", config)
     every = jobs_of(config)
     left = [job for job in every if not kept.has(manifold=job[0], law=job[1], seed=float(job[2]))]
@@ -207,7 +257,7 @@ def measure(config: ManifoldsConfig, curve: Manifold, panels: Panels, *, generat
     spread = (offset.square().sum(-1).mean(1) / 2).sqrt()
     u = noise.uniform(noise.draw_key(generator), tuple(panels.test_images.shape))
     xi: Tensor = torch.special.ndtri(u)
-    isotropic = panels.test.unsqueeze(1) + spread.reshape(-1, 1, 1) * xi.to(spread.dtype)
+    isotropic = panels.test_images.mean(1, keepdim=True) + spread.reshape(-1, 1, 1) * xi.to(spread.dtype)
     before = curve.project(panels.outliers).distance.mean()
     return {
         "self_distance": float((panels.test_images - panels.test.unsqueeze(1)).norm(dim=-1).mean()),
@@ -231,4 +281,6 @@ def _distance(curve: Manifold, images: Tensor) -> float:
 
 
 def _one_thread() -> None:
+    # Ctrl-C reaches every process of a terminal; the one that waits for the others answers it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 from sklearn.decomposition import PCA
 from sklearn.neighbors import KNeighborsClassifier
 
-from ebse.data import Images, binarise
+from ebse.data import Images
 from ebse.evaluation import Draws, Shifts
-from ebse.experiments.settings import ALGORITHM_1, NAMES, OneShotConfig
+from ebse.experiments.settings import ALGORITHM_1, ALGORITHM_1_RBM, NAMES, OneShotConfig
 
 DROPPED = 0.5
 """Presence of connections in DropConnect, as in the paper."""
@@ -24,16 +24,15 @@ class Method(NamedTuple):
     n_sweeps: int = 0
 
 
-def fixed_methods(config: OneShotConfig, images: Images) -> list[Method]:
-    """Methods that no ensemble takes part in."""
+def fixed_methods(config: OneShotConfig, images: Images, unlabelled: Callable[[], Any]) -> list[Method]:
+    """Methods that no ensemble takes part in; what is learned is learned from the unlabelled rows."""
     found = [Method("pixels", lambda _: "pixels")]
     if not config.baselines:
         return found
-    rows = binarise(images.unlabelled, "grey" if config.binarisation == "grey" else "threshold")
-    n = min(N_PCA, *rows.shape)
+    n = min(N_PCA, *images.unlabelled.shape)
     return [
         *found,
-        Method(f"PCA {n}", lambda _: PCA(n, random_state=0).fit(rows)),
+        Method(f"PCA {n}", lambda _: PCA(n, random_state=0).fit(unlabelled())),
         Method("shifts", lambda _: Shifts(images.shape)),
         Method("1-NN", lambda _: KNeighborsClassifier(1)),
     ]
@@ -49,6 +48,8 @@ def model_methods(config: OneShotConfig, model: str) -> list[Method]:
         return Method(label, lambda rbse: Draws(rbse, n, 0, options), draws=True, n_sweeps=n_sweeps)
 
     mean = Method(f"{name} mean", lambda rbse: rbse)
+    if model == ALGORITHM_1_RBM:
+        return [mean]
     if model == "point":
         return [
             mean,

@@ -1,16 +1,21 @@
 """Section 3.2: one label per class, and what each representation makes of it (Figure 3)."""
 
+import shutil
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ebse.data import Images, binarise, load_images
 from ebse.estimators import RBSE
+from ebse.estimators.folders import fit_in_folder
 from ebse.evaluation import few_shot
 from ebse.experiments.methods import Method, fixed_methods, model_methods
 from ebse.experiments.pictures import save_pictures
-from ebse.experiments.settings import ALGORITHM_1, NAMES, OneShotConfig
+from ebse.experiments.settings import ALGORITHM_1, ALGORITHM_1_RBM, BY_ALGORITHM_1, NAMES, OneShotConfig
 from ebse.experiments.transductive import spread_labels, umap_neighbours
 from ebse.runs import Run, Step
 
@@ -19,7 +24,7 @@ def one_shot(config: OneShotConfig, folder: str | Path, *, download: bool = True
     """Carry the experiment out, or what is left of it, in a run folder."""
     images = load_images(config.data, download=download)
     config = config.resolved(images)
-    run = Run(folder, "one-shot", config)
+    run = Run(folder, "one-shot", config, data=zlib.crc32(images.y.tobytes(), zlib.crc32(images.X.tobytes())))
     study = _Study(run, config, images)
     tasks = study.tasks()
     total, done = sum(cost for cost, _, _ in tasks), 0.0
@@ -33,15 +38,17 @@ def one_shot(config: OneShotConfig, folder: str | Path, *, download: bool = True
 Task = tuple[float, str, Any]
 """About how many seconds of work, what it is called, and the work itself."""
 
-RATE, ALGORITHM_1_RATE, SWEEP_RATE, DRAW_RATE = 5e4, 5e3, 1e5, 5e4
-"""Examples of training, chain-sweeps and draws a second on two cores, for a forecast: 784 × 400 units."""
+RATE, ALGORITHM_1_RATE, SWEEP_RATE, DRAW_RATE, LARGE = 5e4, 5e3, 1e5, 5e4, 784 * 400
+"""Examples of training, chain-sweeps and draws a second on two cores, for a forecast; of so many weights."""
 
 
 class _Study:
     """The pieces of work of a run, each of which leaves a result or a file."""
 
     def __init__(self, run: Run, config: OneShotConfig, images: Images) -> None:
-        self.run, self.config, self.images = run, config, images
+        # Any: the settings are resolved, and nothing in them is left open.
+        self.config: Any = config
+        self.run, self.images = run, images
         self.pool, self.labels = images.episodes
         self.pool = binarise(self.pool, self._binarisation(), random_state=config.episode_seed)
 
@@ -50,7 +57,9 @@ class _Study:
         config, tasks = self.config, []
         for seed in config.seeds:
             tasks += [self._training(seed, law) for law in self._models() if self._untrained(seed, law)]
-        left = [m for m in fixed_methods(config, self.images) if not self._known(None, m.name)]
+        left = [
+            m for m in fixed_methods(config, self.images, self._unlabelled) if not self._known(None, m.name)
+        ]
         tasks += [(5.0, m.name, lambda m=m: self._evaluate(None, m)) for m in left]
         for name, wanted in (("label spreading", config.label_spreading), ("UMAP, 1-NN", config.umap)):
             if wanted and not self._known(None, name):
@@ -68,10 +77,13 @@ class _Study:
         return tasks
 
     def _models(self) -> list[str]:
-        return [*self.config.laws, *([ALGORITHM_1] if self.config.algorithm_1 else [])]
+        return [*self.config.laws, *([ALGORITHM_1, ALGORITHM_1_RBM] if self.config.algorithm_1 else [])]
 
     def _path(self, seed: int, model: str) -> Path:
         return self.run.folder / "models" / f"{model}-{seed}.safetensors"
+
+    def _checkpoints(self, seed: int, model: str) -> Path:
+        return self.run.folder / "unfinished" / f"{model}-{seed}"
 
     def _untrained(self, seed: int, model: str) -> bool:
         return (
@@ -80,24 +92,28 @@ class _Study:
 
     def _training(self, seed: int, model: str) -> Task:
         rate = ALGORITHM_1_RATE if model == ALGORITHM_1 else RATE
-        cost = self.images.n_unlabelled * self._n_epochs(model) / rate
+        cost = 1 + self._size() * self.images.n_unlabelled * self._n_epochs(model) / rate
         return cost, f"training {NAMES[model]}, seed {seed}", lambda: self._train(seed, model)
 
     def _n_epochs(self, model: str) -> int:
-        return self.config.algorithm_1_epochs if model == ALGORITHM_1 else self.config.n_epochs
+        name = "algorithm_1_epochs" if model in BY_ALGORITHM_1 else "n_epochs"
+        return int(getattr(self.config, name))
+
+    def _size(self) -> float:
+        """Connections, in parts of those that the forecast knows."""
+        return float(self.images.X.shape[1] * self.config.n_components / LARGE)
 
     def _train(self, seed: int, model: str) -> None:
         """Learn without labels, and keep the model."""
         config, began = self.config, time.perf_counter()
-        by_paper = model == ALGORITHM_1
         n_epochs = self._n_epochs(model)
         rbse = RBSE(
             config.n_components,
-            law="bernoulli" if by_paper else model,
+            law=BY_ALGORITHM_1.get(model, model),
             bias_law=config.bias_law,
             n_epochs=n_epochs,
             learning_rate=config.learning_rate,
-            algorithm="algorithm1" if by_paper else "pcd",
+            algorithm="algorithm1" if model in BY_ALGORITHM_1 else "pcd",
             random_state=seed,
         )
         grey = self.images.unlabelled
@@ -105,10 +121,12 @@ class _Study:
             for epoch in range(n_epochs):
                 rbse.partial_fit(binarise(grey, "sampled", random_state=1000 * seed + epoch))
         else:
-            rbse.fit(binarise(grey, self._binarisation(), random_state=seed))
+            rows = binarise(grey, self._binarisation(), random_state=seed)
+            fit_in_folder(rbse, rows, self._checkpoints(seed, model), callback=lambda _: None)
         path = self._path(seed, model)
         path.parent.mkdir(parents=True, exist_ok=True)
         rbse.save(path)
+        shutil.rmtree(self._checkpoints(seed, model), ignore_errors=True)
         seconds = time.perf_counter() - began
         row = {"kind": "training", "seed": seed, "model": model, "seconds": seconds, "history": rbse.history_}
         self.run.add(row)
@@ -123,7 +141,7 @@ class _Study:
         config, began = self.config, time.perf_counter()
         name = f"{method.name} {'' if seed is None else seed}".strip()
         part = self.run.folder / "unfinished" / f"{name}.jsonl"
-        part.parent.mkdir(exist_ok=True)
+        part.parent.mkdir(parents=True, exist_ok=True)
         found = few_shot(
             {method.name: method.made(rbse)},
             self.pool,
@@ -141,9 +159,12 @@ class _Study:
     def _transductive(self, name: str) -> None:
         """Accuracies of a method that sees the queries, or all images, beside the labels."""
         config, began = self.config, time.perf_counter()
-        work = spread_labels if name == "label spreading" else umap_neighbours
+        spreads = name == "label spreading"
+        # A map is made of all images, those for learning first; labels spread over an episode's alone.
+        rows = self.pool if spreads else np.concatenate([self._unlabelled(), self.pool])
+        work = spread_labels if spreads else umap_neighbours
         accuracies = work(
-            self.pool,
+            rows,
             self.labels,
             shots=config.shots,
             n_queries=config.n_queries,
@@ -152,8 +173,13 @@ class _Study:
         )
         self._keep(None, name, accuracies, time.perf_counter() - began)
 
+    def _unlabelled(self) -> Any:
+        return binarise(self.images.unlabelled, self._binarisation(), random_state=self.config.episode_seed)
+
     def _keep(self, seed: int | None, method: str, accuracies: dict[int, Any], seconds: float) -> None:
         for n_shots, values in accuracies.items():
+            if self.run.has(kind="accuracy", seed=seed, method=method, n_shots=int(n_shots)):
+                continue
             self.run.add(
                 {
                     "kind": "accuracy",
@@ -171,7 +197,7 @@ class _Study:
 
     def _pictures(self) -> None:
         config = self.config
-        law = next((law for law in config.laws if law != "point"), "point")
+        law = next(law for law in ("bernoulli", "gaussian", "point") if law in config.laws)
         rbse = RBSE.load(self._path(config.seeds[0], law))
         path = self.run.folder / "pictures.npz"
         save_pictures(path, rbse, self.pool, self.labels, self.images.shape, n_sweeps=config.sweeps[-1])
@@ -179,7 +205,8 @@ class _Study:
     def _cost(self, method: Method) -> float:
         config = self.config
         n = len(self.pool) * config.n_draws
-        return 10 + n * method.n_sweeps / SWEEP_RATE + (n / DRAW_RATE if method.draws else 0)
+        draws = n * method.n_sweeps / SWEEP_RATE + (n / DRAW_RATE if method.draws else 0)
+        return float(1 + 10 * n / 200_000 + draws * self._size())
 
     def _binarisation(self) -> Any:
         how = self.config.binarisation

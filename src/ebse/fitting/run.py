@@ -17,12 +17,13 @@ from ebse.fitting.outputs import write_predictions
 from ebse.fitting.pictures import save_pictures
 from ebse.fitting.settings import FitConfig
 from ebse.reading import Rows, read_rows
-from ebse.runs import CONFIG, ROWS, Run, Step, read_header
+from ebse.runs import CONFIG, LOCK, ROWS, Run, Step, read_header
+from ebse.runs import read_rows as results
 
 EXPERIMENT = "fit"
 MODEL, COLUMNS, LABELLED, PICTURES = "model.safetensors", "columns.npz", "labelled.npz", "pictures.npz"
 PREDICTIONS, PAGE, TRAINING = "predictions.csv", "report.html", "training"
-FILES = (CONFIG, ROWS, MODEL, COLUMNS, LABELLED, PICTURES, PREDICTIONS, PAGE)
+FILES = (CONFIG, ROWS, LOCK, MODEL, COLUMNS, LABELLED, PICTURES, PREDICTIONS, PAGE)
 """Everything that a run's folder has."""
 
 Listener = Callable[[Step], None]
@@ -59,9 +60,9 @@ def begin(config: FitConfig, folder: Path, *, force: bool) -> tuple[Run, Rows]:
     return Run(folder, EXPERIMENT, config), rows
 
 
-def finished(run: Run) -> bool:
+def finished(folder: Path) -> bool:
     """Whether everything is done."""
-    return run.has(kind="finished")
+    return any(row["kind"] == "finished" for row in results(folder))
 
 
 def carry_out(run: Run, rows: Rows, listener: Listener) -> Fitted:
@@ -90,20 +91,25 @@ def carry_out(run: Run, rows: Rows, listener: Listener) -> Fitted:
     return Fitted(run.folder, config, columns, rbse, labelled)
 
 
-def resumed(folder: Path) -> Run:
-    """The run in a folder, as it is."""
+def config_of(folder: Path) -> FitConfig:
+    """Settings of the run in a folder."""
     header = read_header(folder)
     if header["experiment"] != EXPERIMENT:
         raise ValueError(
             f"{folder} must be a run of `ebse fit`, got one of {header['experiment']}; give that of a fit"
         )
-    return Run(folder, EXPERIMENT, FitConfig.from_json(header["config"]))
+    return FitConfig.from_json(header["config"])
+
+
+def resumed(folder: Path) -> Run:
+    """The run in a folder, to be gone on with."""
+    return Run(folder, EXPERIMENT, config_of(folder))
 
 
 def load(folder: Path) -> Fitted:
     """A finished fit; one that is not is refused."""
-    run = resumed(folder)
-    if not finished(run):
+    config = config_of(folder)
+    if not finished(folder):
         raise ValueError(f"{folder} must be finished, got a run under way; go on with `ebse resume {folder}`")
     with np.load(folder / COLUMNS, allow_pickle=False) as held:
         shape = tuple(int(n) for n in held["shape"])
@@ -112,7 +118,7 @@ def load(folder: Path) -> Fitted:
     if (folder / LABELLED).exists():
         with np.load(folder / LABELLED, allow_pickle=False) as held:
             labelled = Labelled(held["X"], held["y"])
-    return Fitted(folder, run.config, columns, RBSE.load(folder / MODEL), labelled)
+    return Fitted(folder, config, columns, RBSE.load(folder / MODEL), labelled)
 
 
 def _labels(run: Run, rbse: RBSE, columns: Columns, rows: Rows) -> Labelled | None:

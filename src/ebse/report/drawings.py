@@ -9,34 +9,37 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ebse.report.summaries import REFERENCE, Array, Interval, Row, interval, paired
+from ebse.report.summaries import REFERENCE, BySeed, Row, interval, paired
 
 BLUE, RED, GREY = "#3b82b5", "#d1495b", "#8a93a0"
+NAMES = {"point": "RBM", "algorithm_1": "Algorithm 1", "algorithm_1_rbm": "Algorithm 1 on an RBM"}
+"""What models are called in a legend."""
 MOST_DOTS = 100
 """Episodes of which each has a dot."""
 
 Images = npt.NDArray[Any]
 
 
-def dots(found: Mapping[str, Array]) -> Figure:
+def dots(found: Mapping[str, BySeed]) -> Figure:
     """Accuracy of each method, and its difference to the RBM's mean in the same episodes."""
     names = sorted(found, key=lambda name: interval(found[name]).mean)
     figure = Figure(figsize=(9.5, 0.34 * len(names) + 1.3), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     for at, name in enumerate(names):
         x = found[name]
-        _dots(left, at, 100 * x.mean(0), interval(x))
-        if name != REFERENCE and REFERENCE in found:
-            gains = paired(x, found[REFERENCE])
-            _dots(right, at, 100 * gains.mean(0), interval(gains))
+        _dots(left, at, x)
+        gains = paired(x, found[REFERENCE]) if name != REFERENCE and REFERENCE in found else {}
+        if gains:
+            _dots(right, at, gains)
     left.set(yticks=range(len(names)), yticklabels=names, xlabel="accuracy, %")
     right.axvline(0, color=GREY, linewidth=1)
     right.set(xlabel=f"points over {REFERENCE}, same episodes")
     return figure
 
 
-def _dots(axes: Axes, at: int, values: Array, found: Interval) -> None:
-    shown = values[:MOST_DOTS]
+def _dots(axes: Axes, at: int, x: BySeed) -> None:
+    found = interval(x)
+    shown = 100 * np.mean(list(x.values()), axis=0)[:MOST_DOTS]
     # Spread by a fixed pattern, so that a page made again is the same page.
     spread = at + 0.28 * np.sin(np.arange(len(shown)) * 2.4)
     axes.scatter(shown, spread, s=5, color=BLUE, alpha=0.35, linewidths=0)
@@ -44,12 +47,14 @@ def _dots(axes: Axes, at: int, values: Array, found: Interval) -> None:
     axes.scatter([found.mean], [at], s=30, color=RED, zorder=3)
 
 
-def shot_curves(by_shots: Mapping[int, Mapping[str, Array]], shown: Sequence[str]) -> Figure:
+def shot_curves(by_shots: Mapping[int, Mapping[str, BySeed]], shown: Sequence[str]) -> Figure:
     """Accuracy against labels per class."""
     figure = Figure(figsize=(7, 3.8), layout="constrained")
     axes = figure.subplots()
     shots = sorted(by_shots)
-    for name in shown:
+    # Several walks are told apart by what follows a comma.
+    names = [name for name in by_shots[shots[0]] if {name, name.partition(", ")[0]} & set(shown)]
+    for name in names:
         points = [interval(by_shots[k][name]) for k in shots if name in by_shots[k]]
         if len(points) == len(shots):
             axes.plot(shots, [p.mean for p in points], marker="o", label=name)
@@ -73,8 +78,10 @@ def learning_curves(rows: Sequence[Row]) -> Figure:
         colour = colours.setdefault(row["model"], f"C{len(colours)}")
         epochs = [epoch["epoch"] for epoch in row["history"]]
         values = [epoch.get("pseudo_log_likelihood", math.nan) for epoch in row["history"]]
-        axes.plot(epochs, values, color=colour, label=None if known else row["model"])
+        name = None if known else NAMES.get(row["model"], row["model"])
+        axes.plot(epochs, values, color=colour, marker="o" if len(epochs) < 20 else "", label=name)
     axes.set(xlabel="epoch", ylabel="pseudo-log-likelihood")
+    axes.ticklabel_format(useOffset=False)
     axes.legend(fontsize=8)
     return figure
 

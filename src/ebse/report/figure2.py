@@ -17,9 +17,9 @@ Points = Mapping[str, Array]
 DATA, INPUT, IMAGE = "#bfc5ce", "#d1495b", "#2a6f97"
 TITLES = (
     "(a) points of the manifold, one image each",
-    "(b) three points, 100 images each",
+    "(b) three points, many images each",
     "(c) isolated points, pulled to their images",
-    "(d) the manifold, captured from five points",
+    "(d) the manifold, captured from a few points",
 )
 N_SHOWN_OUTLIERS = 25
 

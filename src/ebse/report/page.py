@@ -17,7 +17,8 @@ from ebse.report.style import STYLE
 LIGHT = {"text.color": "#1d2530", "axes.labelcolor": "#1d2530", "axes.edgecolor": "#8a93a0"}
 DARK = {"text.color": "#e3e8ee", "axes.labelcolor": "#e3e8ee", "axes.edgecolor": "#8a93a0"}
 TICKS = {"xtick.color": "#8a93a0", "ytick.color": "#8a93a0"}
-LABELS = {"xtick.labelcolor": "inherit", "ytick.labelcolor": "inherit"}
+WIDE = 800
+"""Pixels from which on a picture is not shrunk to the screen of a phone, but moved across it."""
 
 HEAD: Line = ("claim", "data", "paper, or our bar", "found", "verdict")
 
@@ -92,11 +93,13 @@ def _table(lines: Sequence[Line], *, verdicts_in_last: bool = False) -> str:
 
 def _figure(shown: Picture) -> str:
     """A figure with its caption, drawn for light and for dark pages."""
-    light, dark = (
-        f"data:image/png;base64,{base64.b64encode(_png(shown, style)).decode()}" for style in (LIGHT, DARK)
-    )
+    drawn = [_png(shown, style) for style in (LIGHT, DARK)]
+    light, dark = (f"data:image/png;base64,{base64.b64encode(png).decode()}" for png in drawn)
+    # A PNG file has its width in bytes 16 to 19.
+    wide = int.from_bytes(drawn[0][16:20], "big") >= WIDE
     return (
-        f'<figure><picture><source srcset="{dark}" media="(prefers-color-scheme: dark)">'
+        f"<figure{' class=wide' * wide}><picture>"
+        f'<source srcset="{dark}" media="(prefers-color-scheme: dark)">'
         f'<img src="{light}" alt="{html.escape(shown.alt)}"></picture>'
         f"<figcaption>{html.escape(shown.caption)}</figcaption></figure>"
     )
@@ -111,7 +114,8 @@ def _pictures(parts: Sequence[Part]) -> Iterator[Picture]:
 
 
 def _png(shown: Picture, style: Mapping[str, str], *, on: str = "none") -> bytes:
-    settings = {**style, **TICKS, **LABELS, "axes.facecolor": "none", "legend.framealpha": 0.0}
+    words = {"xtick.labelcolor": style["text.color"], "ytick.labelcolor": style["text.color"]}
+    settings = {**style, **TICKS, **words, "axes.facecolor": "none", "legend.framealpha": 0.0}
     with mpl.rc_context(settings):  # type: ignore[arg-type]
         held = io.BytesIO()
         shown.draw().savefig(held, format="png", dpi=100, facecolor=on)

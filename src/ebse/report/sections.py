@@ -1,7 +1,9 @@
 """What a page says of a run: claims, tables and pictures, before anything is drawn."""
 
+import zipfile
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -39,12 +41,26 @@ def section(folder: Path) -> Section:
     header, rows = read_header(folder), read_rows(folder)
     if not rows:
         raise ValueError(f"folders must hold results, got {folder}, which has none yet; let it run")
-    made = {"manifolds": _manifolds, "one-shot": _one_shot, "fit": fit_section}.get(header["experiment"])
+    made: Any = {"manifolds": _manifolds, "one-shot": _one_shot, "fit": fit_section}.get(header["experiment"])
     if made is None:
         raise ValueError(
             f"{folder} must be a run of manifolds, one-shot or fit, got {header['experiment']!r}; give one"
         )
-    return made(folder, header, rows)
+    try:
+        return made(folder, header, rows)  # type: ignore[no-any-return]
+    except (
+        AttributeError,
+        EOFError,
+        IndexError,
+        KeyError,
+        TypeError,
+        ValueError,
+        zipfile.BadZipFile,
+    ) as error:
+        raise ValueError(
+            f"{folder} must be a whole run, got one that does not fit together ({type(error).__name__}: "
+            f"{error}); run it again in a new folder"
+        ) from error
 
 
 def _manifolds(folder: Path, header: Row, rows: list[Row]) -> Section:
@@ -70,30 +86,32 @@ def _manifolds(folder: Path, header: Row, rows: list[Row]) -> Section:
             Picture(
                 "figure2",
                 lambda: figure2(panels, title=""),
-                "Four panels for each law: training data near an arc, test points and their images",
-                "Look along a row: an RBM (a) returns every point to itself and (c) leaves isolated points "
-                "where they are; the ensembles (b) spread images along the curve, (c) pull isolated points "
-                "in, and (d) cover the curve from five points.",
+                f"Four panels for each law: points of the {header['config']['manifolds'][0]}, test points "
+                "and their images",
+                "Compare the rows: (a) an RBM returns points of the curve to themselves, (b) the images of "
+                "an ensemble spread, best along the curve, (c) isolated points move towards it, under an RBM "
+                "too, but less far on the arc, and (d) images of a few points cover the curve, as they would "
+                "with any noise of that size.",
             )
         )
     lead = (
         "Points of the plane go up by a model drawn for them and back by the average model. The paper has "
         "four pictures; the table above has them as numbers, with our bars."
     )
-    return Section("manifolds", "Points near a curve (section 3.1)", lead, claims, parts, header)
+    return Section(folder.resolve().name, "Points near a curve (section 3.1)", lead, claims, parts, header)
 
 
 def _one_shot(folder: Path, header: Row, rows: list[Row]) -> Section:
     config = header["config"]
     by_shots = {k: accuracies(rows, k) for k in config["shots"]}
     found = by_shots[config["shots"][0]]
-    data = Path(config["data"]).name
+    data, name = Path(config["data"]).name, folder.resolve().name
     claims: list[Line] = [
         (
             f"{c.claim.says} ({c.method})",
-            data,
+            name,
             c.claim.paper,
-            f"{c.difference.mean:+.1f} ({c.difference.low:+.1f} to {c.difference.high:+.1f})",
+            c.difference.signed(),
             c.verdict,
         )
         for c in checked_claims(found)
@@ -105,8 +123,9 @@ def _one_shot(folder: Path, header: Row, rows: list[Row]) -> Section:
                 "dots",
                 lambda: drawings.dots(found),
                 "Accuracy of each method in every episode, with means and intervals",
-                "One dot an episode, in red the mean and its interval. On the right the same episodes are "
-                f"compared one by one with {REFERENCE}, which takes their difficulty out.",
+                f"One dot an episode (of {drawings.MOST_DOTS} at most), in red the mean and its interval. On "
+                f"the right the same episodes are compared one by one with {REFERENCE}, which takes their "
+                "difficulty out.",
             ),
             Table(accuracy_lines(found)),
         ]
@@ -126,17 +145,20 @@ def _one_shot(folder: Path, header: Row, rows: list[Row]) -> Section:
                 "training",
                 lambda: drawings.learning_curves(rows),
                 "Pseudo-log-likelihood against epochs for every model",
-                "Look whether the ensembles learn at the pace of the RBM (point): then the lines lie on each "
-                "other.",
+                "Look whether the ensembles learn at the pace of the RBM: then the lines lie on each other.",
             )
         )
     labels = f"{config['shots'][0]} label{'s' * (config['shots'][0] > 1)} per class"
     lead = (
         f"Logistic regression without penalty, {labels}, {config['n_episodes']} episodes that all methods "
-        f"share, {len(config['seeds'])} training seed{'s' * (len(config['seeds']) > 1)}."
+        f"share, {len(config['seeds'])} training seed{'s' * (len(config['seeds']) > 1)}. Intervals speak of "
+        "other episodes with these trained models, not of other trainings: for these, see how far seeds "
+        "differ. Clamped: models drawn at the example itself, as the paper does. Walked: models met on a "
+        "walk of the ensemble from the example; a walked state is read where the walk ended."
     )
-    name = f"one-shot-{data}"
-    return Section(name, f"One-shot learning of {data} (section 3.2)", lead, claims, parts, header)
+    if not (folder / "pictures.npz").exists():
+        lead = f"This run is not finished: `ebse resume {folder}` goes on with it. {lead}"
+    return Section(name, f"One-shot learning of {data} (section 3.2), {name}", lead, claims, parts, header)
 
 
 def _images(folder: Path) -> list[Part]:

@@ -23,6 +23,9 @@ td { font-variant-numeric: tabular-nums }
 .no { color: var(--no) }
 .less { color: var(--less) }
 figure { margin: 1.2rem 0 }
+figure.wide { overflow-x: auto }
+figure.wide img { min-width: 44rem }
+figure.wide figcaption { position: sticky; left: 0 }
 img { max-width: 100%; height: auto; display: block }
 figcaption { color: var(--soft); font-size: .92rem; margin-top: .4rem }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(17rem, 1fr)); gap: 1rem }
