@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: install demo test test-slow browser bench check clean
+.PHONY: install demo test test-slow browser bench docs check clean
 
 install: $(STAMP)
 
@@ -23,7 +23,7 @@ browser:
 	@command -v chromium > /dev/null || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && \
 		apt-get install -y -q chromium > /dev/null 2>&1; } || echo "no Chromium could be installed"
 
-test-slow: install browser
+test-slow: install browser .venv/docs
 	$(BIN)/python -m pytest -m slow
 
 .venv/bench: $(STAMP)
@@ -33,11 +33,19 @@ test-slow: install browser
 bench: .venv/bench
 	$(BIN)/python benchmarks/speed.py $(BENCH)
 
+.venv/docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
+docs: .venv/docs
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
 check: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 clean:
-	rm -rf .venv demo dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv demo dist docs/_build .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -83,6 +83,8 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
     n_sweeps_, source_
         How far it walks; "posterior", or "mean" where nothing is drawn.
 
+    Examples
+    --------
     >>> from sklearn.datasets import load_digits
     >>> from ebse import RBSE
     >>> X, y = load_digits(return_X_y=True)

@@ -59,8 +59,7 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  
         Sweeps of a chain in each update.
     scaling
         "auto": features that leave [0, 1] in ``fit`` are scaled by their minimum and maximum (8-bit images
-        by 255), later values are clipped, with a warning if they are many. "error": values outside
-        [0, 1] are refused.
+        by 255), later values are clipped, with a warning if they are many. "error": all these are refused.
     random_state
         A seed, for results that repeat; a RandomState or Generator of NumPy's goes on from call to call.
     verbose
@@ -83,6 +82,8 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEnsemble):  
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
+    Examples
+    --------
     >>> from sklearn.datasets import load_digits
     >>> X = load_digits().data / 16
     >>> rbse = RBSE(n_components=20, n_epochs=2, random_state=0).fit(X)

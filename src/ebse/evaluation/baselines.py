@@ -129,6 +129,8 @@ def baselines(
     random_state
         Seed of the draws and of the randomised solver that PCA may use.
 
+    Examples
+    --------
     >>> sorted(baselines(np.eye(9), image_shape=3))
     ['PCA', 'pixels', 'shifts']
     """

@@ -70,6 +70,8 @@ def draw_episodes(
     random_state
         An int, a RandomState or Generator (one number is taken from it), or None: other episodes every time.
 
+    Examples
+    --------
     >>> episodes = draw_episodes([0, 0, 0, 1, 1, 1], n_queries=2, n_episodes=5, random_state=0)
     >>> episodes.support.shape, episodes.queries.shape
     ((5, 2, 1), (5, 2, 2))

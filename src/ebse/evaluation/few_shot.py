@@ -85,6 +85,8 @@ def few_shot(
         as far as they are scikit-learn's or ebse's: what is fitted again without a seed begins a new file.
         Rows of embeddings are written a batch of episodes at a time.
 
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat([0, 1], 30)
     >>> X = rng.normal(size=(60, 5)) + 3 * y[:, None]

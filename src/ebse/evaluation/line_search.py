@@ -75,6 +75,8 @@ def wolfe_lengths(phi: Phi, value: Tensor, slope: Tensor, first: Tensor) -> tupl
     first
         First lengths to try.
 
+    Examples
+    --------
     >>> value, slope, first = torch.tensor([1.0]), torch.tensor([-2.0]), torch.tensor([0.1])
     >>> wolfe_lengths(lambda t: ((t - 1) ** 2, 2 * (t - 1)), value, slope, first)[0]
     tensor([0.1000])

@@ -16,7 +16,7 @@ LARGEST_SCALE = 0.99
 
 @final
 class Laplace(Law):
-    """P(θ) = exp(−|θ − θ_bar| / s) / 2s: K(t) = t θ_bar − log(1 − t² s²), for |t| s < 1.
+    """P(θ) = exp(−abs(θ − θ_bar) / s) / 2s: K(t) = t θ_bar − log(1 − t² s²), for abs(t) s < 1.
 
     Tilted by t, θ − θ_bar is exponential on each side with scales s/(1 − ts) and s/(1 + ts),
     and positive with probability (1 + ts)/2.
@@ -67,7 +67,7 @@ class Laplace(Law):
         return cls(small_normal(shape, generator=generator), scale)
 
     def potential(self, theta: Tensor) -> Tensor:
-        """φ = |θ − θ_bar| / s + log 2s."""
+        """φ = abs(θ − θ_bar) / s + log 2s."""
         if not bool((self.scale > 0).all()):
             raise ValueError(
                 "scale must be > 0 for θ to have a density, got 0; "

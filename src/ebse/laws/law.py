@@ -140,7 +140,7 @@ class Law(ABC):
         return theta
 
     def nodes(self, n_nodes: int) -> tuple[Tensor, Tensor]:
-        """Values (G, *shape) and log weights with Σ_g w_g f(θ_g) ≈ E[f(θ)], exact for atoms."""
+        """Values ``(G, *shape)`` and log weights with Σ_g w_g f(θ_g) ≈ E[f(θ)], exact for atoms."""
         raise TypeError(
             f"{type(self).__name__} has no quadrature; define nodes(n_nodes) to sum over θ exactly"
         )
@@ -227,7 +227,7 @@ class Law(ABC):
         return t
 
     def full_tilt(self, t: Tensor | float) -> Tensor:
-        """The tilt t expanded to (..., *shape)."""
+        """The tilt t expanded to ``(..., *shape)``."""
         t = self.tilt(t)
         if t.shape[t.ndim - len(self.shape) :] == self.shape:
             return t

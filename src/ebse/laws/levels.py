@@ -18,7 +18,7 @@ class Levels(Law):
     """θ = θ_bar_l with probability p_l: K(t) = log Σ_l p_l exp(t θ_bar_l).
 
     The levels ``theta_bar`` (L,) are shared by the array; each element has its own probabilities
-    ``p``, (*shape, L). They are divided by their sum, so that any positive weights will do.
+    ``p``, ``(*shape, L)``. They are divided by their sum, so that any positive weights will do.
 
     >>> law = Levels(torch.tensor([-1.0, 0.0, 1.0]), p=torch.tensor([[0.25, 0.5, 0.25]]))
     >>> law.mean(), law.variance()

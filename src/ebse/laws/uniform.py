@@ -64,7 +64,7 @@ class Uniform(Law):
         return t * self.theta_bar + log_sinhc(t * self.half_width)
 
     def draw(self, t: Tensor, u: Tensor) -> Tensor:
-        """θ(u; t) = θ_bar ± w (1 + log(1 − (1 − u)(1 − exp(−2|tw|))) / |tw|), ± the sign of t."""
+        """θ(u; t) = θ_bar ± w (1 + log(1 − (1 − u)(1 − exp(−2x))) / x), x = abs(tw), ± the sign of t."""
         k = (t * self.half_width).abs().to(torch.float64)
         flat = k == 0
         k = torch.where(flat, 1.0, k)

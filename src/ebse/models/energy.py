@@ -26,12 +26,14 @@ class LinearEnsemble:
     Parameters
     ----------
     statistics
-        s: maps v (..., D) and h (..., K) to one array (..., *shape) for each law, by name.
+        s: maps v (..., D) and h (..., K) to one array ``(..., *shape)`` for each law, by name.
     laws
         The law of each parameter array, by name.
     n_visible, n_hidden
         D and K.
 
+    Examples
+    --------
     A machine with connections between visible units, too:
 
     >>> from ebse.laws import Gaussian, Point
@@ -108,12 +110,14 @@ class EnergyEnsemble:
     Parameters
     ----------
     energy
-        E: maps v (N, D), h (N, K) and θ, a dictionary of arrays (N, *shape), to (N,) energies.
+        E: maps v (N, D), h (N, K) and θ, a dictionary of arrays ``(N, *shape)``, to (N,) energies.
     laws
         The law of each parameter array, by name. Each needs a ``potential``, and ``nodes`` if it has atoms.
     n_visible, n_hidden
         D and K.
 
+    Notes
+    -----
     Nothing is integrated in closed form: θ | v, h is drawn by a Markov chain
     (:mod:`ebse.sampling.general`) and the gradient is a difference of Monte-Carlo expectations.
 

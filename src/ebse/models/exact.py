@@ -88,7 +88,7 @@ def log_likelihood_gradient(ensemble: Collapsible, v: Tensor) -> Gradient:
 
 
 def log_partition(ensemble: Ensemble, theta: dict[str, Tensor]) -> Tensor:
-    """log Z(θ) = log Σ_v Σ_h exp(−E(v, h, θ)) of each model θ (G, *shape), (G,)."""
+    """log Z(θ) = log Σ_v Σ_h exp(−E(v, h, θ)) of each model θ ``(G, *shape)``, (G,)."""
     energies = _energies(ensemble, theta)
     return torch.logsumexp(-energies.flatten(0, 1), 0)
 

@@ -47,6 +47,8 @@ class RestrictedBoltzmannEnsemble:
     Hidden units are binary in both readings; h_j strictly between 0 and 1 is a probability, over which log
     weights and inputs are averaged. Methods whose ``theta`` is None integrate θ out.
 
+    Examples
+    --------
     >>> from ebse.laws import Bernoulli, Point
     >>> g = torch.Generator().manual_seed(0)
     >>> W, b, c = Bernoulli.start((6, 4), generator=g), Point(torch.zeros(6)), Point(torch.zeros(4))

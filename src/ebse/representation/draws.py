@@ -84,6 +84,8 @@ def walked_draws(
     Values of binary units between 0 and 1 are probabilities: each draw first draws binary v, walks from them
     and reads its model on them.
 
+    Examples
+    --------
     >>> from ebse.laws import Bernoulli, Point
     >>> W, b, c = Bernoulli(torch.ones(3, 2), 0.1), Point(torch.zeros(3)), Point(torch.zeros(2))
     >>> ensemble = RestrictedBoltzmannEnsemble(W=W, b=b, c=c)

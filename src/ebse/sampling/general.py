@@ -15,7 +15,7 @@ from ebse.sampling.state import State
 
 
 class ModelState(NamedTuple):
-    """A batch of chains: v (N, D), h (N, K) and the model θ of each, arrays (N, *shape) by name."""
+    """A batch of chains: v (N, D), h (N, K) and the model θ of each, arrays ``(N, *shape)`` by name."""
 
     v: Tensor
     h: Tensor

@@ -135,6 +135,8 @@ class GradientAscent:
     binary data: ``learning_rate`` 1, ``noise_rate`` 0.01 to 0.1, ``centred=True``. Without centring,
     contrastive divergence often learns little more than the mean of the data.
 
+    Examples
+    --------
     >>> GradientAscent(optimizer=lambda groups: torch.optim.Adam(groups, betas=(0.5, 0.99))).momentum
     0.0
     """

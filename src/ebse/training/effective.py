@@ -44,6 +44,8 @@ class EffectiveAscent:
     settle_every
         Steps after which the laws are settled to the effective parameters.
 
+    Examples
+    --------
     >>> EffectiveAscent(learning_rate=0.05, schedule="constant").noise_share
     1.0
     """

@@ -65,6 +65,8 @@ class Training:
     n_steps
         Completed steps.
 
+    Examples
+    --------
     >>> from ebse.laws import Bernoulli
     >>> from ebse.training import initial_ensemble
     >>> g = torch.Generator().manual_seed(0)

@@ -26,6 +26,8 @@ def initial_ensemble(
     law, noise
         The family of W, and what its ``start`` takes: ``law=Bernoulli, p=0.1``.
 
+    Examples
+    --------
     >>> from ebse.laws import Bernoulli
     >>> g = torch.Generator().manual_seed(0)
     >>> initial_ensemble(torch.eye(4), 3, law=Bernoulli, p=0.1, generator=g)

@@ -28,6 +28,8 @@ class EarlyStopping:
     min_gain
         What counts as a gain, in nats.
 
+    Examples
+    --------
     >>> EarlyStopping(patience=3).on
     'pseudo_log_likelihood'
     """
