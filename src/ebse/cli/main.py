@@ -1,6 +1,8 @@
-"""``ebse``: experiments and reports from the command line."""
+"""``ebse``: models of your own data, and the paper's experiments, from the command line."""
 
 import sys
+import tomllib
+import traceback
 import warnings
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +21,23 @@ class _Settings:
 
     def __call__(self, *arguments: Any) -> None:
         if self.path is not None:
+            _require_settings(self.path)
             Toml(self.path, must_exist=True, use_commands_as_keys=False)(*arguments)
+
+
+def _require_settings(path: Path) -> None:
+    """Refuse a file that is no TOML, or has tables: settings are named as the flags are, at its top."""
+    try:
+        tables = [name for name, value in tomllib.loads(path.read_text()).items() if isinstance(value, dict)]
+    except FileNotFoundError:
+        raise FileNotFoundError(f"--config must be a TOML file, got {path}, which does not exist") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"--config must be a TOML file, got {path}: {error}; correct it") from None
+    if tables:
+        raise ValueError(
+            f"--config must have settings at its top, got the table [{tables[0]}] in {path}; remove the line "
+            "and leave its settings"
+        )
 
 
 _SETTINGS = _Settings()
@@ -46,7 +64,7 @@ COMMANDS = {
 for _name, (_place, _help) in COMMANDS.items():
     app.command(_place, name=_name, help=_help)
 
-INTERRUPTED, BAD_INPUT = 130, 2
+INTERRUPTED, BAD_INPUT, BUG = 130, 2, 1
 
 
 @app.command
@@ -88,7 +106,7 @@ def _with_config(
 
 
 def main() -> None:
-    """Run a command; 0, 2 for bad input with one line that says what to do, 130 after Ctrl-C."""
+    """Run a command; 0, 2 for bad input with one line that says what to do, 130 after Ctrl-C, 1 for a bug."""
     _SETTINGS.path = None
     warnings.showwarning = lambda message, *_, **__: note(str(message))
     try:
@@ -99,6 +117,17 @@ def main() -> None:
     except CycloptsError as error:
         fail(f"{error}".strip() + "; see --help")
         raise SystemExit(BAD_INPUT) from None
-    except (ValueError, TypeError, OSError, ImportError) as error:
-        fail(str(error))
+    except (ValueError, TypeError, OSError, ImportError, FloatingPointError) as error:
+        fail(_said(error))
         raise SystemExit(BAD_INPUT) from None
+    except Exception:
+        traceback.print_exc()
+        fail("this is a bug of ebse, not of yours; please report it with the lines above")
+        raise SystemExit(BUG) from None
+
+
+def _said(error: Exception) -> str:
+    """What an error says; of the system's own errors also about which file."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename} cannot be used: {error.strerror}; check the name and the rights"
+    return str(error)

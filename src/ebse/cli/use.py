@@ -116,13 +116,13 @@ def sample(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """New rows that the ensemble makes up: each value is the low or the high end of its column."""
+    """New rows that the ensemble makes up: each value is the low or the high end of its feature."""
     count("n_samples", n_samples)
     count("n_sweeps", n_sweeps, least=0)
     path = require_writable(out, force=force)
     fitted = load(run)
     X = fitted.rbse.sample(n_samples, n_sweeps=n_sweeps, random_state=random_state)
-    write_array(path, X, fitted.columns.names)
+    write_array(path, X, fitted.columns.features)
     _written(path, X.shape, json=json)
 
 

@@ -9,63 +9,75 @@ from ebse.reading import Rows
 
 Array = npt.NDArray[Any]
 
+QUARTILES = (0.25, 0.5, 0.75)
+
 
 class Columns(NamedTuple):
-    """Names of the columns, and the medians of those that are split (NaN for the others)."""
+    """Columns of a file, and features made of them: the column as it is, or whether it is above a cut."""
 
     names: tuple[str, ...]
-    medians: Array
+    source: Array
+    """The column that each feature is made of."""
+    cuts: Array
+    """Where it is cut; NaN: as it is."""
     shape: tuple[int, int] | None
 
     @classmethod
     def found_in(cls, rows: Rows, *, split: bool) -> "Columns":
-        """Columns of the rows that are learned from."""
+        """Columns of the rows that are learned from, quantities split at their quartiles if asked."""
         X = rows.X
-        empty = np.isnan(X).all(0) if X.dtype.kind == "f" else np.zeros(X.shape[1], dtype=bool)
-        if empty.any():
-            name = rows.names[int(np.flatnonzero(empty)[0])]
-            raise ValueError(
-                f"{rows.path} must have an entry in every column, got none in {name!r}; pass --drop {name!r}"
-            )
-        medians = np.full(X.shape[1], np.nan)
-        if split:
-            for j in range(X.shape[1]):
-                column = X[:, j][~np.isnan(X[:, j])] if X.dtype.kind == "f" else X[:, j]
-                values = np.unique(column)
-                if len(values) > 2:
-                    # Where more than half of the column is its largest value, nothing lies above the median.
-                    medians[j] = min(np.median(column), values[-2])
-        return cls(rows.names, medians, rows.shape)
+        source: list[int] = []
+        cuts: list[float] = []
+        for j, name in enumerate(rows.names):
+            known = X[:, j][~np.isnan(X[:, j])] if X.dtype.kind == "f" else X[:, j]
+            if not len(known):
+                raise ValueError(
+                    f"{rows.path} must have an entry in every column, got none in {name!r}; pass "
+                    f"--drop {name!r}"
+                )
+            own = _cuts(known) if split else [np.nan]
+            source += [j] * len(own)
+            cuts += own
+        shape = rows.shape if len(source) == len(rows.names) else None
+        return cls(rows.names, np.array(source), np.array(cuts), shape)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return tuple(
+            self.names[j] if np.isnan(cut) else f"{self.names[j]} > {cut:g}"
+            for j, cut in zip(self.source.tolist(), self.cuts.tolist(), strict=True)
+        )
 
     def apply(self, X: Array) -> Array:
-        """X with quantities split; NaN stays NaN."""
-        asked = ~np.isnan(self.medians)
+        """Features of rows; NaN stays NaN."""
+        asked = ~np.isnan(self.cuts)
         if not asked.any():
             return X
-        made = np.array(X, dtype=np.float64)
-        made[:, asked] = np.where(np.isnan(made[:, asked]), np.nan, made[:, asked] > self.medians[asked])
+        made = np.array(X[:, self.source], dtype=np.float64)
+        made[:, asked] = np.where(np.isnan(made[:, asked]), np.nan, made[:, asked] > self.cuts[asked])
         return made
 
     def filled(self, X: Array) -> Array:
-        """X with means of the columns, split like them, in place of NaN: where training starts."""
-        gone = np.isnan(X) if X.dtype.kind == "f" else None
-        if gone is None or not gone.any():
+        """Features with means in place of NaN: where training starts."""
+        if X.dtype.kind != "f" or not np.isnan(X).any():
             return X
-        X = np.array(X, dtype=np.float64)
-        return np.where(gone, np.nanmean(X, 0), X)
+        return np.where(np.isnan(X), np.nanmean(X, 0), X)
 
     def described(self, X: Array) -> str:
         """What the columns are, and what is done to them, in words for the user."""
-        n = X.shape[1]
-        if X.dtype == np.uint8 and X.max(initial=0) > 1:
+        n = len(self.names)
+        if X.dtype == np.uint8 and X.max(initial=0) > 1 and np.isnan(self.cuts).all():
             return "8-bit grey values, divided by 255"
         parts = []
-        n_split = int((~np.isnan(self.medians)).sum())
+        n_split = len(np.unique(self.source[~np.isnan(self.cuts)]))
         if n_split:
-            parts.append(f"{n_split} of {n} columns are split at their median into yes and no")
-            X = self.apply(X)
-        with np.errstate(invalid="ignore"):
-            low, high = np.nanmin(X, 0), np.nanmax(X, 0)
+            made = len(self.source)
+            parts.append(
+                f"{n_split} of {n} columns are split at their quartiles, which makes {made} features"
+            )
+        X = self.apply(X)
+        low, high = np.fmin.reduce(X, 0), np.fmax.reduce(X, 0)
         outside = (low < 0) | (high > 1)
         if outside.any():
             which = "all" if outside.all() else f"{int(outside.sum())} of {n}"
@@ -78,3 +90,13 @@ class Columns(NamedTuple):
             binary = bool(np.isin(known, (0, 1)).all())
             parts.append("binary" if binary else "values in [0, 1], taken as probabilities")
         return "; ".join(parts)
+
+
+def _cuts(known: Array) -> list[float]:
+    """Quartiles of a column that something lies above and below; none for a column of yes and no."""
+    values = np.unique(known)
+    if len(values) <= 2:
+        return [np.nan]
+    cuts = np.unique(np.quantile(known, QUARTILES))
+    within = cuts[cuts < values[-1]].tolist()
+    return within or [float(values[-2])]

@@ -22,7 +22,7 @@ def save_pictures(path: Path, rbse: RBSE, columns: Columns) -> None:
     scaled = (rbse.sample(N_SAMPLES, random_state=0) - rbse.feature_low_) / rbse.feature_width_
     arrays: dict[str, Any] = {
         "shape": np.array([] if columns.shape is None else columns.shape, dtype=np.int64),
-        "names": np.array(columns.names)[shown],
+        "names": np.array(columns.features)[shown],
         "components": W[chosen][:, shown],
         "samples": scaled[:, shown],
     }

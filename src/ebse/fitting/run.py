@@ -69,7 +69,8 @@ def carry_out(run: Run, rows: Rows, listener: Listener) -> Fitted:
     """Train, or go on, and leave everything in the folder that is made of the rows."""
     config: FitConfig = run.config
     columns = Columns.found_in(rows, split=config.split)
-    _save(run.folder / COLUMNS, names=np.array(columns.names), medians=columns.medians, shape=_shape(columns))
+    held = {"names": np.array(columns.names), "source": columns.source, "cuts": columns.cuts}
+    _save(run.folder / COLUMNS, **held, shape=_shape(columns))
     X = columns.filled(columns.apply(rows.X))
     rbse = RBSE(**config.parameters)
     n_epochs, began = require_settings(rbse, X), time.perf_counter()
@@ -113,7 +114,8 @@ def load(folder: Path) -> Fitted:
         raise ValueError(f"{folder} must be finished, got a run under way; go on with `ebse resume {folder}`")
     with np.load(folder / COLUMNS, allow_pickle=False) as held:
         shape = tuple(int(n) for n in held["shape"])
-        columns = Columns(tuple(held["names"].tolist()), held["medians"], shape or None)  # type: ignore[arg-type]
+        names = tuple(held["names"].tolist())
+        columns = Columns(names, held["source"], held["cuts"], shape or None)  # type: ignore[arg-type]
     labelled = None
     if (folder / LABELLED).exists():
         with np.load(folder / LABELLED, allow_pickle=False) as held:

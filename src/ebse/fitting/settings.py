@@ -23,7 +23,7 @@ class FitConfig:
     missing: bool = False
     """Whether entries may be missing; the ensemble fills them."""
     split: bool = False
-    """Columns of quantities become yes or no: above their median or not."""
+    """Columns of quantities become three questions: above each of their quartiles or not."""
     n_components: int = 256
     """Hidden units."""
     law: str = "bernoulli"
