@@ -1,5 +1,6 @@
 """``ebse``: models of your own data, and the paper's experiments, from the command line."""
 
+import os
 import sys
 import tomllib
 import traceback
@@ -114,6 +115,9 @@ def main() -> None:
     except KeyboardInterrupt as stop:
         fail(str(stop) or "interrupted")
         raise SystemExit(INTERRUPTED) from None
+    except BrokenPipeError:
+        # Whoever read the output has enough of it, as `head` has.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except CycloptsError as error:
         fail(f"{error}".strip() + "; see --help")
         raise SystemExit(BAD_INPUT) from None
