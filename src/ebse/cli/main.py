@@ -108,7 +108,6 @@ def _with_config(
 
 def main() -> None:
     """Run a command; 0, 2 for bad input with one line that says what to do, 130 after Ctrl-C, 1 for a bug."""
-    _SETTINGS.path = None
     warnings.showwarning = lambda message, *_, **__: note(str(message))
     try:
         app.meta(sys.argv[1:], exit_on_error=False, print_error=False)
@@ -128,6 +127,8 @@ def main() -> None:
         traceback.print_exc()
         fail("this is a bug of ebse, not of yours; please report it with the lines above")
         raise SystemExit(BUG) from None
+    finally:
+        _SETTINGS.path = None
 
 
 def _said(error: Exception) -> str:
