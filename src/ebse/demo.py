@@ -4,9 +4,10 @@ import argparse
 import os
 import shutil
 import sys
+import warnings
 from pathlib import Path
 
-from ebse.cli.shown import Progress
+from ebse.cli.shown import Progress, note
 from ebse.experiments.manifolds import ManifoldsConfig, manifolds
 from ebse.experiments.one_shot import one_shot
 from ebse.experiments.settings import OneShotConfig
@@ -33,6 +34,7 @@ def main() -> int:
 
     0 if every claim of section 3.1 met its bar, 1 if not, 2 if it would overwrite, 130 if stopped.
     """
+    warnings.showwarning = lambda message, *_, **__: note(str(message))
     parser = argparse.ArgumentParser(prog="python -m ebse.demo", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("demo"), help="folder for the runs and the page")
     parser.add_argument("--workers", type=int, default=min(os.cpu_count() or 1, 8), help="processes")

@@ -130,7 +130,7 @@ def test_numbers_of_the_rows_are_on_the_page(tmp_path: Path) -> None:
     assert "+11.0 (+11.0 to +11.0)" in page.cells
     assert "run" in page.cells
     assert "52.0, 54.0" in page.cells
-    assert "-2.0, -2.0" in page.cells
+    assert "−2.0, −2.0" in page.cells
     assert all(alternative for alternative in page.alternatives)
     assert len(page.alternatives) == 2
     assert all(address.startswith("data:") for address in page.loaded)

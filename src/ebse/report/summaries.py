@@ -38,8 +38,13 @@ class Interval(NamedTuple):
         return self._shown("+")
 
     def _shown(self, sign: str) -> str:
-        mean, low, high = (f"{x:{sign}z.1f}".replace("-", "−") for x in self[:3])
+        mean, low, high = (_signed(x, sign) for x in (self.mean, self.low, self.high))
         return mean if math.isnan(self.low) else f"{mean} ({low} to {high})"
+
+
+def _signed(x: float, sign: str) -> str:
+    """One digit after the point, a true minus, and no sign of zero."""
+    return f"{x:{sign}z.1f}".replace("-", "−")
 
 
 class OneShotClaim(NamedTuple):
@@ -135,9 +140,8 @@ def accuracy_lines(found: Mapping[str, BySeed]) -> list[tuple[str, ...]]:
         x = found[name]
         gain = difference(x, found[REFERENCE]) if REFERENCE in found and name != REFERENCE else None
         shown = interval(x) if gain is None else gain
-        seeds = (
-            ", ".join(f"{m:{'' if gain is None else '+'}.1f}" for m in shown.by_seed) if len(x) > 1 else ""
-        )
+        sign = "" if gain is None else "+"
+        seeds = ", ".join(_signed(m, sign) for m in shown.by_seed) if len(x) > 1 else ""
         lines.append((name, str(interval(x)), "" if gain is None else gain.signed(), *[seeds] * several))
     return lines
 
