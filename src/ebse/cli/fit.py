@@ -1,5 +1,6 @@
 """``ebse fit`` and ``ebse resume``: a model of the user's own data, in a folder that survives."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -40,8 +41,7 @@ def fit(
     tensorboard: Annotated[Path | None, Parameter(help="Folder for TensorBoard's curves.")] = None,
 ) -> None:
     """Learn an ensemble from rows without labels, and with --label what they are."""
-    path = Path(config.data)
-    folder = out or Path("runs") / (path.resolve().name if path.is_dir() else path.name.split(".")[0])
+    folder = out or Path("runs") / _name(Path(config.data))
     run, rows = begin(config, folder, force=force)
     _carried_out(run, rows, json=json, tensorboard=tensorboard)
 
@@ -66,6 +66,12 @@ def resume(run: Path, *, json: Json = False) -> None:
         return
     config: FitConfig = held.config
     _carried_out(held, read_rows(config.data, **config.reading), json=json)
+
+
+def _name(data: Path) -> str:
+    """Of a folder, or of a file without its suffixes."""
+    whole = data.resolve().name
+    return whole if os.path.isdir(data) else whole.lstrip(".").split(".")[0] or whole
 
 
 def _carried_out(run: Run, rows: Rows, *, json: bool, tensorboard: Path | None = None) -> None:
