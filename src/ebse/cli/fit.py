@@ -10,11 +10,10 @@ from ebse.cli.command import command
 from ebse.cli.shown import Progress, say, say_json
 from ebse.fitting import FitConfig, Fitted, begin, carry_out, finished, resumed
 from ebse.fitting.columns import Columns
-from ebse.fitting.run import MODEL, PAGE, PREDICTIONS
+from ebse.fitting.run import MODEL, PAGE, PREDICTIONS, require_folder, results
 from ebse.reading import Rows, read_rows
 from ebse.report import write_report
 from ebse.runs import Run, read_header
-from ebse.runs import read_rows as results
 
 fit_app = command(
     "fit",
@@ -55,6 +54,7 @@ def resume(run: Path, *, json: Json = False) -> None:
     run
         Folder that `ebse fit` or `ebse experiment` wrote.
     """
+    require_folder(run)
     if read_header(run)["experiment"] != "fit":
         from ebse.cli.experiment import resume_experiment
 
@@ -62,6 +62,9 @@ def resume(run: Path, *, json: Json = False) -> None:
         return
     held = resumed(run)
     if finished(held):
+        if not (run / PAGE).exists():
+            # It was stopped between the last result and its page.
+            write_report([run], run / PAGE)
         _said(run, json=json, already=True)
         return
     config: FitConfig = held.config

@@ -71,6 +71,17 @@ def read_npz(path: Path, wanted: Wanted, *, array: str | None = None) -> Rows:
     return _rows(path, X, _labels(path, str(label), y, len(X)), wanted._replace(label=None))
 
 
+def read_arrays(path: Path, *names: str) -> dict[str, Numbers]:
+    """Arrays of an npz file that ebse itself wrote."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
+            return {name: held[name] for name in names}
+    except (ValueError, OSError, KeyError, TypeError, AttributeError, *BROKEN):
+        raise bad(
+            path, "be as ebse wrote it", "none or a damaged one", "restore it from a copy, or fit again"
+        ) from None
+
+
 def _chosen(
     path: Path, archive: zipfile.ZipFile, held: dict[str, Any], array: str | None, label: str | None
 ) -> str:
