@@ -64,7 +64,9 @@ def read_npz(path: Path, wanted: Wanted, *, array: str | None = None) -> Rows:
             chosen = _chosen(path, archive, shapes, array, label)
             X = _member(path, archive, shapes[chosen])
             y = _member(path, archive, shapes[label]) if label in shapes else None
-    except BROKEN as error:
+    except (*BROKEN, OSError) as error:
+        if getattr(error, "filename", None) is not None:
+            raise
         raise bad(path, "be an npz file", f"one that cannot be opened ({error})", "save it again") from None
     if y is None:
         return _rows(path, X, None, wanted)
@@ -164,6 +166,9 @@ def _header(path: Path, file: IO[bytes], name: str) -> tuple[tuple[int, ...], bo
 
 def _require_held(path: Path, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], held: int) -> None:
     claimed = math.prod(shape) * dtype.itemsize
+    if claimed == 0:
+        # Before columns are named: a header may claim any number of them for no rows.
+        raise bad(path, "have at least 2 rows and one column", f"shape {shape}", "give a file with more")
     if claimed != held:
         raise bad(
             path, "hold what its header claims", f"{name} of {claimed} bytes in {held}", "save it again"
@@ -177,9 +182,6 @@ def _rows(path: Path, X: Numbers, y: Labels | None, wanted: Wanted) -> Rows:
         raise bad(
             path, "hold rows (N, D) or images (N, height, width)", f"shape {X.shape}", "reshape the array"
         )
-    if not X.size:
-        # Before columns are named: a header may claim any number of them for no rows.
-        raise bad(path, "have at least 2 rows and one column", f"shape {X.shape}", "give a file with more")
     shape = None
     if X.ndim == 3:
         shape = (X.shape[1], X.shape[2])
