@@ -232,3 +232,15 @@ def test_a_fit_stopped_before_its_page_gets_one(
     (folder / "run" / "report.html").unlink()
     assert ran("resume run", monkeypatch) == 0
     assert set(held(folder / "run")) == MADE
+
+
+def test_a_fit_that_diverges_says_what_to_lower(
+    folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    copied("rows.csv", folder)
+    line = f"fit rows.csv --drop kind {SMALL} --json"
+    assert ran(f"{line} --learning-rate 1e30", monkeypatch) == 2
+    output = capsys.readouterr().err
+    assert output.count("\n") == 1
+    assert "lower learning_rate" in output
+    assert ran(f"{line} --force", monkeypatch) == 0
