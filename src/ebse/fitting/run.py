@@ -106,7 +106,9 @@ def carry_out(run: Run, rows: Rows, listener: Listener) -> Fitted:
         raise ValueError(f"{what}; begin anew with --force and other settings") from None
     except ValueError as error:
         # The training run speaks of its rows by their letter.
-        raise _changed(rows.path) if str(error).startswith("v must") else error from None
+        raise (
+            _changed(rows.path) if str(error).startswith(("v must be what", "v must have shape")) else error
+        ) from None
     rbse.save(run.folder / MODEL)
     if not run.has(kind="training"):
         seconds = time.perf_counter() - began
