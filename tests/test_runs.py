@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ebse.runs import CONFIG, LOCK, ROWS, Run, read_header, read_rows
+from ebse.runs import CONFIG, LOCK, ROWS, Run, read_header, read_results
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ def test_results_are_there_when_a_run_is_opened_again(tmp_path: Path) -> None:
     run.add({"kind": "a", "seed": 0, "values": [np.float64(0.5), 1]})
     run.add({"kind": "a", "seed": 1, "values": []})
     again = Run(tmp_path / "run", "test", Config())
-    assert again.rows == run.rows == read_rows(tmp_path / "run")
+    assert again.rows == run.rows == read_results(tmp_path / "run")
     assert again.has(kind="a", seed=1)
     assert not again.has(kind="a", seed=2)
     header = read_header(tmp_path / "run")
@@ -39,7 +39,7 @@ def test_a_torn_line_is_forgotten(tmp_path: Path) -> None:
     again = Run(tmp_path, "test", Config())
     assert again.rows == [{"kind": "a", "seed": 0}]
     again.add({"kind": "a", "seed": 2})
-    assert read_rows(tmp_path) == [{"kind": "a", "seed": 0}, {"kind": "a", "seed": 2}]
+    assert read_results(tmp_path) == [{"kind": "a", "seed": 0}, {"kind": "a", "seed": 2}]
 
 
 def test_other_settings_and_other_folders_are_refused(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_damaged_rows_are_said(tmp_path: Path) -> None:
     for line in ("not json", "[1]", '{"seed": 1}', '{"kind": 3}'):
         (tmp_path / ROWS).write_text('{"kind": "a"}\n' + line + "\n")
         with pytest.raises(ValueError, match=r"rows.jsonl must hold a line of JSON for each result"):
-            read_rows(tmp_path)
+            read_results(tmp_path)
 
 
 def test_a_run_that_was_killed_as_it_began_begins_again(tmp_path: Path) -> None:

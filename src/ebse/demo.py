@@ -14,7 +14,7 @@ from ebse.experiments.settings import OneShotConfig
 from ebse.report import write_report
 from ebse.report.claims import claims_table, figures_table, verdicts
 from ebse.report.summaries import accuracies, aligned_claims
-from ebse.runs import read_rows
+from ebse.runs import read_results
 
 EXPLAINED = """
 RBM: restricted Boltzmann machine. RBSE: restricted Boltzmann stochastic ensemble, an RBM with random weights.
@@ -65,7 +65,7 @@ def main() -> int:
         progress.close()
         print(f"Interrupted: what was finished is in {options.out}.")
         return 130
-    rows, digits = (read_rows(folder) for folder in folders)
+    rows, digits = (read_results(folder) for folder in folders)
     found = verdicts(rows)
     print(f"\nThe claims of section 3.1, {found[0].n_seeds} seeds each:\n\n{claims_table(found)}")
     print(f"\nAll figures, means over seeds:\n\n{figures_table(rows)}")

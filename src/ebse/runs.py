@@ -55,8 +55,8 @@ class Run:
             )
         self.folder.mkdir(parents=True, exist_ok=True)
         _lock(self, self.folder)
-        self.rows, sound = _read_rows(self.folder / ROWS)
-        if header.exists() and self.rows:
+        self.rows, sound = _read_results(self.folder / ROWS)
+        if header.exists() and (self.rows or self._is_same(header, now)):
             self._require_same(read_header(self.folder), now)
         else:
             # Settings without a result bind nobody.
@@ -78,6 +78,10 @@ class Run:
     def has(self, **known: Any) -> bool:
         """Whether there is a result with these values."""
         return any(all(row.get(name) == value for name, value in known.items()) for row in self.rows)
+
+    def _is_same(self, header: Path, now: Row) -> bool:
+        was = json.loads(header.read_text())
+        return all(was.get(name) == now[name] for name in ("format", "experiment", "config", "data"))
 
     def _require_same(self, was: Row, now: Row) -> None:
         if was["experiment"] != now["experiment"]:
@@ -117,9 +121,9 @@ def read_header(folder: str | Path) -> Row:
     return header
 
 
-def read_rows(folder: str | Path) -> list[Row]:
+def read_results(folder: str | Path) -> list[Row]:
     """All results of a run, also of one that is not finished."""
-    return _read_rows(Path(folder) / ROWS)[0]
+    return _read_results(Path(folder) / ROWS)[0]
 
 
 def versions() -> dict[str, str]:
@@ -133,7 +137,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _read_rows(path: Path) -> tuple[list[Row], int | None]:
+def _read_results(path: Path) -> tuple[list[Row], int | None]:
     """Whole lines, and the length in bytes of these where a torn one follows."""
     if not path.exists():
         return [], None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ebse.cli.main import main
-from ebse.runs import read_header, read_rows
+from ebse.runs import read_header, read_results
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 """Of models that were trained for one epoch."""
@@ -55,10 +55,10 @@ def test_curves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "experiment manifolds --manifolds line --laws point --seeds 0 --n-epochs 1 --n-points 50 --workers 1"
     )
     assert ran(f"{line} --n-draws 3 --out {tmp_path}", monkeypatch) == 0
-    assert [row["law"] for row in read_rows(tmp_path)] == ["point"]
-    before = read_rows(tmp_path)
+    assert [row["law"] for row in read_results(tmp_path)] == ["point"]
+    before = read_results(tmp_path)
     assert ran(f"{line} --n-draws 3 --out {tmp_path}", monkeypatch) == 0
-    assert read_rows(tmp_path) == before
+    assert read_results(tmp_path) == before
     assert (tmp_path / "panels-point.npz").exists()
 
 

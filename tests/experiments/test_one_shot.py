@@ -10,7 +10,7 @@ import pytest
 from ebse.data import load_digits
 from ebse.experiments.one_shot import one_shot
 from ebse.experiments.settings import OneShotConfig
-from ebse.runs import Step, read_rows
+from ebse.runs import Step, read_results
 
 module: Any = sys.modules[one_shot.__module__]
 
@@ -34,7 +34,7 @@ def carried_out(config: OneShotConfig, folder: Path) -> list[Step]:
 def results(folder: Path) -> dict[tuple[Any, ...], Any]:
     return {
         (row["seed"], row["method"], row["n_shots"]): row["accuracies"]
-        for row in read_rows(folder)
+        for row in read_results(folder)
         if row["kind"] == "accuracy"
     }
 
@@ -56,7 +56,7 @@ def test_every_method_has_its_rows(tmp_path: Path) -> None:
     expected |= {(s, m, k) for s in (0, 1) for m in trained for k in (1, 2)}
     assert set(found) == expected
     assert all(len(x) == 3 and 0 <= min(x) <= max(x) <= 1 for x in found.values())
-    assert sum(row["kind"] == "training" for row in read_rows(tmp_path)) == 10
+    assert sum(row["kind"] == "training" for row in read_results(tmp_path)) == 10
     with np.load(tmp_path / "pictures.npz", allow_pickle=False) as pictures:
         assert {"filters", "presence", "samples", "walk", "clamped", "walked"} <= set(pictures.files)
     assert not any((tmp_path / "unfinished").iterdir())
@@ -77,11 +77,11 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "few_shot", stopped)
     with pytest.raises(KeyboardInterrupt):
         carried_out(config, tmp_path / "stopped")
-    before = read_rows(tmp_path / "stopped")
+    before = read_results(tmp_path / "stopped")
     assert len(before) == 4  # Two models, two methods.
     monkeypatch.setattr(module, "few_shot", inner)
     carried_out(config, tmp_path / "stopped")
-    assert read_rows(tmp_path / "stopped")[:4] == before
+    assert read_results(tmp_path / "stopped")[:4] == before
     assert results(tmp_path / "stopped") == results(tmp_path / "whole")
     # A finished run is left as it is.
     assert [step.text for step in carried_out(config, tmp_path / "stopped")] == ["done"]
@@ -92,7 +92,7 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Monk
 def test_other_binarisations(binarisation: str, tmp_path: Path) -> None:
     config = OneShotConfig(**SMALL, laws=("point",), baselines=False, binarisation=binarisation)
     carried_out(config, tmp_path)
-    (trained,) = (row for row in read_rows(tmp_path) if row["kind"] == "training")
+    (trained,) = (row for row in read_results(tmp_path) if row["kind"] == "training")
     assert len(trained["history"]) == 2
 
 

@@ -12,7 +12,7 @@ from ebse.estimators import RBSE
 from ebse.evaluation import Draws, draw_episodes, few_shot
 from ebse.experiments import OneShotConfig, one_shot
 from ebse.experiments.transductive import spread_labels
-from ebse.runs import read_rows
+from ebse.runs import read_results
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 """Of models that were trained for two epochs."""
@@ -47,7 +47,7 @@ def pool() -> tuple[Any, Any]:
 
 
 def found(run: Path, method: str, seed: int | None) -> list[float]:
-    (row,) = (r for r in read_rows(run) if r.get("method") == method and r["seed"] == seed)
+    (row,) = (r for r in read_results(run) if r.get("method") == method and r["seed"] == seed)
     return list(row["accuracies"])
 
 

@@ -12,7 +12,7 @@ from ebse.experiments.manifolds import ManifoldsConfig, manifolds
 from ebse.experiments.one_shot import one_shot
 from ebse.experiments.settings import OneShotConfig
 from ebse.report.tables import text_tables
-from ebse.runs import Step, read_header, read_rows
+from ebse.runs import Step, read_header, read_results
 
 app = App(
     name="experiment",
@@ -82,7 +82,7 @@ def _carried_out(steps: Iterable[Step], folder: Path, *, json: bool) -> None:
         ) from None
     progress.close()
     if json:
-        say_json({"run": str(folder), "n_results": len(read_rows(folder))})
+        say_json({"run": str(folder), "n_results": len(read_results(folder))})
     else:
         for text in text_tables(folder):
             say(f"{text}\n")

@@ -1,5 +1,6 @@
 """``ebse fit`` and ``ebse resume``: a model of the user's own data, in a folder that survives."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,11 +10,10 @@ from ebse.cli.command import command
 from ebse.cli.shown import Progress, say, say_json
 from ebse.fitting import FitConfig, Fitted, begin, carry_out, finished, resumed
 from ebse.fitting.columns import Columns
-from ebse.fitting.run import MODEL, PAGE, PREDICTIONS
+from ebse.fitting.run import MODEL, PAGE, PREDICTIONS, require_folder
 from ebse.reading import Rows, read_rows
 from ebse.report import write_report
-from ebse.runs import Run, read_header
-from ebse.runs import read_rows as results
+from ebse.runs import Run, read_header, read_results
 
 fit_app = command(
     "fit",
@@ -40,8 +40,7 @@ def fit(
     tensorboard: Annotated[Path | None, Parameter(help="Folder for TensorBoard's curves.")] = None,
 ) -> None:
     """Learn an ensemble from rows without labels, and with --label what they are."""
-    path = Path(config.data)
-    folder = out or Path("runs") / (path.resolve().name if path.is_dir() else path.name.split(".")[0])
+    folder = out or Path("runs") / _name(Path(config.data))
     run, rows = begin(config, folder, force=force)
     _carried_out(run, rows, json=json, tensorboard=tensorboard)
 
@@ -55,17 +54,27 @@ def resume(run: Path, *, json: Json = False) -> None:
     run
         Folder that `ebse fit` or `ebse experiment` wrote.
     """
+    require_folder(run)
     if read_header(run)["experiment"] != "fit":
         from ebse.cli.experiment import resume_experiment
 
         resume_experiment(run, json=json)
         return
     if finished(run):
+        if not (run / PAGE).exists():
+            # It was stopped between the last result and its page.
+            write_report([run], run / PAGE)
         _said(run, json=json, already=True)
         return
     held = resumed(run)
     config: FitConfig = held.config
     _carried_out(held, read_rows(config.data, **config.reading), json=json)
+
+
+def _name(data: Path) -> str:
+    """Of a folder, or of a file without its suffixes."""
+    whole = data.resolve().name
+    return whole if os.path.isdir(data) else whole.lstrip(".").split(".")[0] or whole
 
 
 def _carried_out(run: Run, rows: Rows, *, json: bool, tensorboard: Path | None = None) -> None:
@@ -92,7 +101,7 @@ def _carried_out(run: Run, rows: Rows, *, json: bool, tensorboard: Path | None =
 
 def _said(folder: Path, *, json: bool, already: bool = False) -> None:
     """What there is now, and what to do with it."""
-    found = {row["kind"]: row for row in results(folder) if row["kind"] in ("finished", "labels")}
+    found = {row["kind"]: row for row in read_results(folder) if row["kind"] in ("finished", "labels")}
     facts: dict[str, Any] = {
         "run": str(folder),
         "finished_before": already,

@@ -9,10 +9,9 @@ from cyclopts import Parameter
 from ebse.cli.command import command
 from ebse.cli.shown import say, say_json
 from ebse.fitting.columns import Columns
-from ebse.models.storage import kind_of, read
+from ebse.models.storage import kind_of, read, whole
 from ebse.reading import read_rows
-from ebse.runs import CONFIG, read_header
-from ebse.runs import read_rows as results
+from ebse.runs import CONFIG, read_header, read_results
 
 app = command("info", "info runs/table", "info model.safetensors --json", "info table.csv --label species")
 
@@ -46,24 +45,27 @@ def info(
 
 
 def _run(folder: Path) -> dict[str, Any]:
-    header, rows = read_header(folder), results(folder)
-    kinds = [row["kind"] for row in rows if "kind" in row]
+    header = read_header(folder)
+    rows = read_results(folder)
+    kinds = [row.get("kind") for row in rows]
     state = "finished" if "finished" in kinds else f"{len(rows)} results"
     return {
         "run of": header["experiment"],
         "state": state,
         **{name: value for name, value in header["config"].items() if value not in (None, [], False)},
-        **{f"version of {name}": value for name, value in header["versions"].items()},
+        **{f"version of {name}": value for name, value in dict(header["versions"]).items()},
     }
 
 
 def _model(path: Path) -> dict[str, Any]:
     kind = kind_of(path)
     facts, tensors = read(path, kind)
-    found: dict[str, Any] = {"kind": kind, "written by": f"ebse {facts['ebse']}"}
-    if "ensemble" in facts:
-        found |= {f"law of {letter}": law[0] for letter, law in facts["ensemble"]["laws"].items()}
-    found |= facts.get("parameters", {})
+    found: dict[str, Any] = {"kind": kind}
+    with whole(path):
+        found["written by"] = f"ebse {facts['ebse']}"
+        if "ensemble" in facts:
+            found |= {f"law of {letter}": law[0] for letter, law in facts["ensemble"]["laws"].items()}
+        found |= facts.get("parameters", {})
     found |= {name: list(x.shape) for name, x in tensors.items()}
     history = facts.get("history") or []
     if history:

@@ -4,7 +4,7 @@ Each is an iterator of steps, which do the work as they are asked for:
 
     for step in one_shot(OneShotConfig(n_episodes=10), "run"):
         print(step.text)
-    rows = ebse.runs.read_rows("run")
+    rows = ebse.runs.read_results("run")
 """
 
 from ebse.experiments.manifolds import ManifoldsConfig, manifolds

@@ -19,6 +19,11 @@ def require_writable(path: Path, *, force: bool, suffixes: tuple[str, ...] = SUF
     """Refuse a name that cannot be written, or is there already, before any work."""
     if path.suffix.lower() not in suffixes:
         raise ValueError(f"--out must end in {', '.join(suffixes)}, got {path}; choose one of these")
+    parent = next((p for p in path.parents if p.exists()), None)
+    if parent is not None and not parent.is_dir():
+        raise NotADirectoryError(
+            f"--out must be in a folder, got {path}, and {parent} is a file; choose another"
+        )
     if path.is_dir() or (path.exists() and not force):
         raise FileExistsError(f"--out must be new, got {path}, which exists; choose another, or pass --force")
     return path

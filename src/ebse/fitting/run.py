@@ -1,5 +1,6 @@
 """A fit to a user's own data, in a folder: it can be stopped, goes on, and is used from there."""
 
+import os
 import shutil
 import time
 from collections.abc import Callable
@@ -10,20 +11,20 @@ import numpy as np
 
 from ebse.estimators import RBSE
 from ebse.estimators.folders import fit_in_folder, require_settings
+from ebse.estimators.inputs import seed_of
 from ebse.files import in_place
 from ebse.fitting.columns import Columns
 from ebse.fitting.few_labels import Labelled, classified, require_classes
 from ebse.fitting.outputs import write_predictions
 from ebse.fitting.pictures import save_pictures
 from ebse.fitting.settings import FitConfig
-from ebse.reading import Rows, read_rows
-from ebse.runs import CONFIG, LOCK, ROWS, Run, Step, read_header
-from ebse.runs import read_rows as results
+from ebse.reading import Rows, read_arrays, read_rows
+from ebse.runs import CONFIG, LOCK, ROWS, Run, Step, read_header, read_results
 
 EXPERIMENT = "fit"
 MODEL, COLUMNS, LABELLED, PICTURES = "model.safetensors", "columns.npz", "labelled.npz", "pictures.npz"
 PREDICTIONS, PAGE, TRAINING = "predictions.csv", "report.html", "training"
-FILES = (CONFIG, ROWS, LOCK, MODEL, COLUMNS, LABELLED, PICTURES, PREDICTIONS, PAGE)
+FILES = (CONFIG, ROWS, MODEL, COLUMNS, LABELLED, PICTURES, PREDICTIONS, PAGE)
 """Everything that a run's folder has."""
 
 Listener = Callable[[Step], None]
@@ -47,30 +48,48 @@ def begin(config: FitConfig, folder: Path, *, force: bool) -> tuple[Run, Rows]:
         require_classes(rows)
     columns = Columns.found_in(rows, split=config.split)
     require_settings(RBSE(**config.parameters), columns.filled(columns.apply(rows.X[:2])))
+    # The estimator learns nothing at this rate, and says so nowhere.
+    if config.learning_rate == 0:
+        raise ValueError("learning_rate must be > 0, got 0; pass 0.1 for one")
+    seed_of(config.random_state)
+    require_folder(folder)
     if (folder / CONFIG).exists():
         if not force:
             raise FileExistsError(
                 f"{folder} must not hold a run already, got one; go on with it by `ebse resume {folder}`, "
                 "choose another folder with --out, or begin anew with --force"
             )
-        read_header(folder)
-        for name in FILES:
-            (folder / name).unlink(missing_ok=True)
+        config_of(folder)
+        read_results(folder)
+        # Of a process that was killed while it wrote.
+        partial = [path for path in folder.glob(".*.partial") if path.is_file()]
+        known = {*(folder / name for name in (*FILES, LOCK, TRAINING)), *partial}
+        others = sorted(path.name for path in folder.iterdir() if path not in known)
+        if others:
+            raise FileExistsError(
+                f"{folder} must hold nothing but the run to begin anew, got {others[0]}; move it away, or "
+                "choose another folder with --out"
+            )
+        for path in (*(folder / name for name in FILES), *partial):
+            path.unlink(missing_ok=True)
         shutil.rmtree(folder / TRAINING, ignore_errors=True)
     return Run(folder, EXPERIMENT, config), rows
 
 
 def finished(folder: Path) -> bool:
     """Whether everything is done."""
-    return any(row["kind"] == "finished" for row in results(folder))
+    return any(row["kind"] == "finished" for row in read_results(folder))
 
 
 def carry_out(run: Run, rows: Rows, listener: Listener) -> Fitted:
     """Train, or go on, and leave everything in the folder that is made of the rows."""
     config: FitConfig = run.config
     columns = Columns.found_in(rows, split=config.split)
-    held = {"names": np.array(columns.names), "source": columns.source, "cuts": columns.cuts}
-    _save(run.folder / COLUMNS, **held, shape=_shape(columns))
+    if (run.folder / COLUMNS).exists():
+        _require_same(rows.path, _columns(run.folder), columns)
+    else:
+        arrays = {"names": np.array(columns.names), "source": columns.source, "cuts": columns.cuts}
+        _save(run.folder / COLUMNS, **arrays, shape=_shape(columns))
     X = columns.filled(columns.apply(rows.X))
     rbse = RBSE(**config.parameters)
     n_epochs, began = require_settings(rbse, X), time.perf_counter()
@@ -80,7 +99,16 @@ def carry_out(run: Run, rows: Rows, listener: Listener) -> Fitted:
         text = "" if known is None else f", pseudo-log-likelihood {known:.2f}"
         listener(Step(f"epoch {row['epoch']:.0f} of {n_epochs}{text}", row["epoch"], n_epochs, "epochs"))
 
-    fit_in_folder(rbse, X, run.folder / TRAINING, callback=epoch)
+    try:
+        fit_in_folder(rbse, X, run.folder / TRAINING, callback=epoch)
+    except FloatingPointError as error:
+        what = str(error).partition(". The ensemble")[0]
+        raise ValueError(f"{what}; begin anew with --force and other settings") from None
+    except ValueError as error:
+        # The training run speaks of its rows by their letter.
+        raise (
+            _changed(rows.path) if str(error).startswith(("v must be what", "v must have shape")) else error
+        ) from None
     rbse.save(run.folder / MODEL)
     if not run.has(kind="training"):
         seconds = time.perf_counter() - began
@@ -92,8 +120,16 @@ def carry_out(run: Run, rows: Rows, listener: Listener) -> Fitted:
     return Fitted(run.folder, config, columns, rbse, labelled)
 
 
+def require_folder(folder: Path) -> None:
+    """Refuse a name at which, or above which, there is a file."""
+    there = next((path for path in (folder, *folder.parents) if os.path.exists(path)), None)
+    if there is not None and not there.is_dir():
+        raise NotADirectoryError(f"{there} must be a folder, got a file; choose another name")
+
+
 def config_of(folder: Path) -> FitConfig:
     """Settings of the run in a folder."""
+    require_folder(folder)
     header = read_header(folder)
     if header["experiment"] != EXPERIMENT:
         raise ValueError(
@@ -112,15 +148,31 @@ def load(folder: Path) -> Fitted:
     config = config_of(folder)
     if not finished(folder):
         raise ValueError(f"{folder} must be finished, got a run under way; go on with `ebse resume {folder}`")
-    with np.load(folder / COLUMNS, allow_pickle=False) as held:
-        shape = tuple(int(n) for n in held["shape"])
-        names = tuple(held["names"].tolist())
-        columns = Columns(names, held["source"], held["cuts"], shape or None)  # type: ignore[arg-type]
     labelled = None
     if (folder / LABELLED).exists():
-        with np.load(folder / LABELLED, allow_pickle=False) as held:
-            labelled = Labelled(held["X"], held["y"])
-    return Fitted(folder, config, columns, RBSE.load(folder / MODEL), labelled)
+        labelled = Labelled(**read_arrays(folder / LABELLED, "X", "y"))
+    return Fitted(folder, config, _columns(folder), RBSE.load(folder / MODEL), labelled)
+
+
+def _columns(folder: Path) -> Columns:
+    held = read_arrays(folder / COLUMNS, "names", "source", "cuts", "shape")
+    shape = tuple(int(n) for n in held["shape"])
+    names = tuple(held["names"].tolist())
+    return Columns(names, held["source"], held["cuts"], shape or None)  # type: ignore[arg-type]
+
+
+def _require_same(path: Path, was: Columns, now: Columns) -> None:
+    """Refuse to go on with other columns than the run began with."""
+    alike = was.names == now.names and was.shape == now.shape
+    if not alike or not np.array_equal(was.cuts, now.cuts, equal_nan=True):
+        raise _changed(path)
+
+
+def _changed(path: Path) -> ValueError:
+    return ValueError(
+        f"{path} must be what the run began with, got other rows or columns; restore it, or begin anew with "
+        "`ebse fit --force`"
+    )
 
 
 def _labels(run: Run, rbse: RBSE, columns: Columns, rows: Rows) -> Labelled | None:

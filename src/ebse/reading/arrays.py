@@ -1,7 +1,9 @@
 """NumPy's files, npy and npz: their headers are checked before a number is read, and pickles never are."""
 
-import io
+import lzma
 import math
+import struct
+import tokenize
 import zipfile
 import zlib
 from pathlib import Path
@@ -21,10 +23,24 @@ from ebse.reading.rows import (
     word,
 )
 
+FLOATS = (np.float16, np.float32, np.float64)
+"""Types that are kept; others become the last of them."""
 LARGEST = 2**35
 """Bytes that an array in a compressed file may claim."""
 LOOSE, DENSEST = 2**26, 300
 """Bytes up to which any compression is believed, and the ratio above which more is taken for a bomb."""
+BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    IndexError,
+    OverflowError,
+)
+"""What zipfile raises on archives that are not whole."""
 
 
 def read_npy(path: Path, wanted: Wanted) -> Rows:
@@ -48,11 +64,24 @@ def read_npz(path: Path, wanted: Wanted, *, array: str | None = None) -> Rows:
             chosen = _chosen(path, archive, shapes, array, label)
             X = _member(path, archive, shapes[chosen])
             y = _member(path, archive, shapes[label]) if label in shapes else None
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except (*BROKEN, OSError) as error:
+        if getattr(error, "filename", None) is not None:
+            raise
         raise bad(path, "be an npz file", f"one that cannot be opened ({error})", "save it again") from None
     if y is None:
         return _rows(path, X, None, wanted)
     return _rows(path, X, _labels(path, str(label), y, len(X)), wanted._replace(label=None))
+
+
+def read_arrays(path: Path, *names: str) -> dict[str, Numbers]:
+    """Arrays of an npz file that ebse itself wrote."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
+            return {name: held[name] for name in names}
+    except (ValueError, OSError, KeyError, TypeError, AttributeError, *BROKEN):
+        raise bad(
+            path, "be as ebse wrote it", "none or a damaged one", "restore it from a copy, or fit again"
+        ) from None
 
 
 def _chosen(
@@ -109,14 +138,20 @@ def _header(path: Path, file: IO[bytes], name: str) -> tuple[tuple[int, ...], bo
         version = npy.read_magic(file)
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, fortran, dtype = read(file)
+    except (zipfile.BadZipFile, zlib.error):
+        raise
     except (
         ValueError,
         EOFError,
         OSError,
         SyntaxError,
         TypeError,
-        KeyError,
-        io.UnsupportedOperation,
+        LookupError,
+        AttributeError,
+        tokenize.TokenError,
+        RecursionError,
+        MemoryError,
+        UserWarning,
     ) as error:
         what = " ".join(str(error).split())[:120]
         raise bad(
@@ -124,13 +159,16 @@ def _header(path: Path, file: IO[bytes], name: str) -> tuple[tuple[int, ...], bo
         ) from None
     if dtype.hasobject:
         raise bad(path, "hold numbers", f"{name} of Python objects, which would be unpickled", "save numbers")
-    if any(n < 0 for n in shape):
-        raise bad(path, "be NumPy's format", f"{name} of shape {shape}", "save it again")
+    if dtype.itemsize == 0 or any(n < 0 for n in shape):
+        raise bad(path, "be NumPy's format", f"{name} of {dtype}, shape {shape}", "save it again")
     return shape, fortran, dtype
 
 
 def _require_held(path: Path, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], held: int) -> None:
     claimed = math.prod(shape) * dtype.itemsize
+    if claimed == 0:
+        # Before columns are named: a header may claim any number of them for no rows.
+        raise bad(path, "have at least 2 rows and one column", f"shape {shape}", "give a file with more")
     if claimed != held:
         raise bad(
             path, "hold what its header claims", f"{name} of {claimed} bytes in {held}", "save it again"
@@ -154,8 +192,9 @@ def _rows(path: Path, X: Numbers, y: Labels | None, wanted: Wanted) -> Rows:
         y = y if at is None else _labels(path, str(wanted.label), X[:, at], len(X))
         X, names, shape = X[:, kept], tuple(names[i] for i in kept), None
     wanted.require_size(path, X)
-    if X.dtype != np.uint8 and X.dtype.kind != "f":
-        X = X.astype(np.float64)
+    if X.dtype != np.uint8 and X.dtype not in FLOATS:
+        with np.errstate(over="ignore"):
+            X = X.astype(np.float64)
     require_finite(path, X, names, missing=wanted.missing, unit="row")
     return Rows(path, X, names, y, shape)
 

@@ -1,6 +1,8 @@
 """Which reader a path needs."""
 
 import gzip
+import os
+import zlib
 from pathlib import Path
 
 from ebse.reading.arrays import read_npy, read_npz
@@ -42,7 +44,8 @@ def read_rows(
         Whether entries may be missing; they become NaN.
     """
     path = Path(path)
-    if not path.exists():
+    # Of os, because Path's own one raises where a name is too long.
+    if not os.path.exists(path):
         raise FileNotFoundError(f"{path} must be {KINDS}, got a name that does not exist; check it")
     delimiter = "\t" if delimiter == "tab" else delimiter
     kind = "folder" if path.is_dir() else path.suffix.lower()
@@ -82,6 +85,7 @@ def _is_idx(path: Path) -> bool:
         if begin[:2] == b"\x1f\x8b":
             with gzip.open(path) as file:
                 begin = file.read(4)
-    except (OSError, EOFError):
+    except (OSError, EOFError, zlib.error):
         return False
-    return len(begin) == 4 and begin[:3] == b"\0\0\x08"
+    # Of whatever type: its reader says which one it takes.
+    return len(begin) == 4 and begin[:2] == b"\0\0" and begin[2] >= 8

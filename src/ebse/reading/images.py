@@ -1,6 +1,10 @@
 """Images: a folder of them, one class a subfolder, and idx files."""
 
+import gzip
+import math
+import struct
 import warnings
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +13,7 @@ from PIL import Image, UnidentifiedImageError
 from ebse.data.fetching import found_in
 from ebse.data.idx import read_idx
 from ebse.data.images import load_images
+from ebse.reading.arrays import DENSEST, LOOSE
 from ebse.reading.rows import Rows, Wanted, bad, numbered
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".pgm", ".ppm")
@@ -22,15 +27,20 @@ FOLDER, LABELS = "folder", "labels"
 
 def read_folder(path: Path, wanted: Wanted) -> Rows:
     """Grey images of a folder and its subfolders, which are their labels where "folder" is wanted."""
-    idx = found_in(path) is not None
+    held = found_in(path) or []
+    idx = bool(held)
     label = wanted.label
     if wanted.only is not None and label != (LABELS if idx else FOLDER):
         label = None
     if idx:
-        images = load_images(path)
+        for file in held:
+            _require_credible(file)
+        # In full, because "mnist" alone is the name of a data set.
+        images = load_images(path.resolve())
         if label not in (None, LABELS):
             raise bad(path, "be asked for 'labels'", f"--label {label!r}", "pass --label labels")
         y = None if label is None else np.array([str(value) for value in images.y], dtype=object)
+        wanted.require_size(path, images.X)
         wanted.require_count(path, images.X.shape[1])
         return Rows(path, images.X, numbered(images.X.shape[1]), y, images.shape)
     if label not in (None, FOLDER):
@@ -78,6 +88,7 @@ def read_idx_file(path: Path, wanted: Wanted) -> Rows:
             f"--label {wanted.label!r}",
             "give the folder, and --label labels",
         )
+    _require_credible(path)
     array = read_idx(path)
     if array.ndim not in (2, 3):
         raise bad(
@@ -90,25 +101,50 @@ def read_idx_file(path: Path, wanted: Wanted) -> Rows:
     return Rows(path, X, numbered(X.shape[1]), None, shape)
 
 
+def _require_credible(path: Path) -> None:
+    """Refuse a compressed idx file that claims far more than it can hold."""
+    with path.open("rb") as file:
+        if file.read(2) != b"\x1f\x8b":
+            return
+    try:
+        with gzip.open(path) as content:
+            begin = content.read(4)
+            claimed = math.prod(int(n) for n in np.frombuffer(content.read(4 * begin[3]), ">u4"))
+    except (OSError, EOFError, zlib.error, IndexError, ValueError):
+        # Not idx: its reader says so.
+        return
+    size = path.stat().st_size
+    if claimed > LOOSE and claimed > DENSEST * size:
+        raise bad(
+            path,
+            f"hold an array that is compressed {DENSEST} times at most",
+            f"one of {claimed} bytes made of {size}",
+            "decompress it first",
+        )
+
+
 def _grey(path: Path) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
     """Grey values of an image file (height, width)."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(path, formats=FORMATS) as image:
+                size = f"{image.width} × {image.height}"
                 if image.width * image.height > LARGEST:
-                    raise bad(
-                        path,
-                        f"have at most {LARGEST} pixels",
-                        f"{image.width} × {image.height}",
-                        "scale it down",
-                    )
-                grey: np.ndarray[tuple[int, int], np.dtype[np.uint8]] = np.asarray(image.convert("L"))
-                return grey
+                    refused = bad(path, f"have at most {LARGEST} pixels", size, "scale it down")
+                elif image.mode[0] in "IF":
+                    # Pillow would clip them to 255.
+                    refused = bad(path, "have 8 bits a pixel", f"mode {image.mode}", "convert it to 8 bits")
+                else:
+                    grey: np.ndarray[tuple[int, int], np.dtype[np.uint8]] = np.asarray(image.convert("L"))
+                    return grey
     except (
         UnidentifiedImageError,
+        ValueError,
         SyntaxError,
         EOFError,
+        struct.error,
+        IndexError,
         Image.DecompressionBombWarning,
         Image.DecompressionBombError,
     ) as error:
@@ -119,3 +155,4 @@ def _grey(path: Path) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
         if error.filename is not None:
             raise
         raise bad(path, "be a whole image", f"a damaged one ({error})", "remove or mend it") from None
+    raise refused

@@ -96,7 +96,9 @@ class Wanted(NamedTuple):
                     f"{len(names)} without {_listed(lacking)}",
                     "give a file with the same columns",
                 )
-            return [place[name] for name in self.only], place.get(self.label or "")
+            return [place[name] for name in self.only], (
+                None if self.label is None else place.get(self.label)
+            )
         for option, name in (("--label", self.label), *(("--drop", name) for name in self.drop)):
             if name is not None and name not in names:
                 raise bad(
@@ -106,7 +108,9 @@ class Wanted(NamedTuple):
                     "correct it",
                 )
         if self.label in self.drop:
-            raise ValueError(f"--label and --drop must name different columns, got {self.label!r} for both")
+            raise ValueError(
+                f"--label and --drop must name different columns, got {self.label!r} for both; leave one out"
+            )
         kept = [at for at, name in enumerate(names) if name != self.label and name not in self.drop]
         return kept, None if self.label is None else names.index(self.label)
 

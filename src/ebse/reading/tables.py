@@ -1,6 +1,7 @@
 """Tables in text: csv and tsv, read line by line so that whatever is wrong has a place."""
 
 import csv
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, final
@@ -20,8 +21,8 @@ BLOCK = 4096
 
 def read_table(path: Path, wanted: Wanted, *, delimiter: str | None = None) -> Rows:
     """Rows of a table whose first line names its columns, or of one that has numbers alone."""
-    if delimiter is not None and len(delimiter) != 1:
-        raise ValueError(f"--delimiter must be one character, got {delimiter!r}; for one ';'")
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+        raise ValueError(f"--delimiter must be one character, got {delimiter!r}; pass ';' for one")
     used = delimiter or DELIMITERS[path.suffix.lower()]
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -96,11 +97,14 @@ class _Table:
             self.notes.append(f"the first line has no names: columns are called 0 to {len(cells) - 1}")
             return numbered(len(cells)), first
         odd = [cell for cell, number in zip(cells, numeric, strict=True) if number and not cell.isdigit()]
+        gaps = [cell for cell in cells[1:] if cell and cell.lower() in MISSING]
+        if gaps and all(n or cell.lower() in MISSING for cell, n in zip(cells, numeric, strict=True)):
+            odd += gaps
         if odd and not all(numeric):
             raise bad(
-                self.path, "name its columns in the first line", f"the number {odd[0]}", "add a line of names"
+                self.path, "name its columns in the first line", f"the value {odd[0]}", "add a line of names"
             )
-        twice = [cell for cell in cells if cells.count(cell) > 1] if len(set(cells)) < len(cells) else []
+        twice = [cell for cell, n in Counter(cells).items() if n > 1]
         if twice:
             raise bad(
                 self.path, "have a name of its own for every column", f"{twice[0]!r} twice", "rename one"

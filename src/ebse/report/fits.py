@@ -3,11 +3,11 @@
 import csv
 from pathlib import Path
 
-import numpy as np
-
+from ebse.reading import read_arrays
 from ebse.report import drawings
 from ebse.report.parts import Beside, Heading, Line, Part, Picture, Row, Section, Table
 from ebse.report.summaries import REFERENCE, accuracies, accuracy_lines
+from ebse.runs import ROWS
 
 UNSURE, LONGEST = 12, 24
 """Rows of the table of doubtful ones, and letters of a column's name."""
@@ -17,6 +17,10 @@ def fit_section(folder: Path, header: Row, rows: list[Row]) -> Section:
     """The part of the page that belongs to a fit."""
     config = header["config"]
     name = Path(config["data"]).name
+    if not all(isinstance(row, dict) and "kind" in row for row in rows):
+        raise ValueError(
+            f"{folder / ROWS} must hold a line of JSON for each result; it is damaged: restore it from a copy"
+        )
     found = {row["kind"]: row for row in rows}
     parts: list[Part] = [Table(_facts(config, found))]
     if "labels" in found:
@@ -58,7 +62,9 @@ def _labels(folder: Path, row: Row) -> list[Part]:
     path = folder / "predictions.csv"
     if path.exists():
         with path.open(encoding="utf-8", newline="") as file:
-            header, *lines = csv.reader(file)
+            header, *lines = [*csv.reader(file)] or [[]]
+        if len(header) < 4 or any(len(line) != len(header) for line in lines):
+            raise ValueError(f"{path} must be as ebse wrote it, got another table; restore it, or fit again")
         asked = [line for line in lines if not line[1]]
         asked.sort(key=lambda line: max(map(float, line[3:])))
         doubtful: list[Line] = [("row", "taken for", *header[3:])]
@@ -94,8 +100,7 @@ def _learned(folder: Path) -> list[Part]:
     path = folder / "pictures.npz"
     if not path.exists():
         return []
-    with np.load(path, allow_pickle=False) as arrays:
-        held = {name: arrays[name] for name in arrays.files}
+    held = read_arrays(path, "shape", "names", "components", "samples")
     words = "Components: what a hidden unit looks for, red where a value speaks for it and blue against."
     made_up = "Rows that the ensemble makes up, 200 sweeps on. Look whether they could be rows of yours."
     if held["shape"].size:

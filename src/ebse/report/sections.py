@@ -13,7 +13,7 @@ from ebse.report.figure2 import figure2
 from ebse.report.fits import fit_section
 from ebse.report.parts import Beside, Heading, Line, Part, Picture, Row, Section, Table
 from ebse.report.summaries import REFERENCE, accuracies, accuracy_lines, checked_claims
-from ebse.runs import read_header, read_rows
+from ebse.runs import read_header, read_results
 
 CURVES = ("pixels", REFERENCE, "Bernoulli clamped", "Bernoulli walked model", "Gaussian walked model")
 
@@ -38,7 +38,7 @@ STRIPS = {
 
 def section(folder: Path) -> Section:
     """The part of the page that belongs to a run."""
-    header, rows = read_header(folder), read_rows(folder)
+    header, rows = read_header(folder), read_results(folder)
     if not rows:
         raise ValueError(f"folders must hold results, got {folder}, which has none yet; let it run")
     made: Any = {"manifolds": _manifolds, "one-shot": _one_shot, "fit": fit_section}.get(header["experiment"])

@@ -1,0 +1,65 @@
+"""Runs with something wrong with them."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from cli.bad_files import NAMES, few_labels, labelled
+
+Change = Callable[[Path], object]
+
+
+class Bad(NamedTuple):
+    """Runs that are copied, what is done to the folder, a command line, and a piece of what must be said."""
+
+    runs: str
+    line: str
+    piece: str
+    change: Change = lambda folder: None
+
+
+def rows(content: bytes, name: str = "new.csv") -> Change:
+    """One more file."""
+    return lambda folder: (folder / name).write_bytes(content)
+
+
+def without(name: str) -> Change:
+    """One file less."""
+    return lambda folder: (folder / name).unlink()
+
+
+def reconfigured(run: str, **settings: object) -> Change:
+    """A run with other settings in its header."""
+
+    def change(folder: Path) -> None:
+        path = folder / run / "config.json"
+        header = json.loads(path.read_text())
+        header["config"] |= {
+            name: str(folder / str(x)) if name == "data" else x for name, x in settings.items()
+        }
+        path.write_text(json.dumps(header))
+
+    return change
+
+
+def cut(name: str) -> Change:
+    """Half of a file."""
+
+    def change(folder: Path) -> None:
+        content = (folder / name).read_bytes()
+        (folder / name).write_bytes(content[: len(content) // 2])
+
+    return change
+
+
+def both(*changes: Change) -> Change:
+    """One change after the other."""
+    return lambda folder: [change(folder) for change in changes]
+
+
+WORDS = few_labels()
+NEW = labelled(WORDS)
+FIVE = labelled(WORDS, names=NAMES[:5])
+OTHERS = NEW.replace(b"0,1", b"1,1")
+NO_LABELS = labelled([""] * 40)
