@@ -116,8 +116,10 @@ def read_header(folder: str | Path) -> Row:
             f"folder must be a run, got {folder}, which has no {CONFIG}; make one with `ebse fit` or "
             "`ebse experiment`"
         ) from None
-    except (ValueError, KeyError, TypeError, UnicodeDecodeError):
-        raise ValueError(f"{path} must be written by ebse, got something else") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise ValueError(
+            f"{path} must be written by ebse, got something else; restore it, or give another folder"
+        ) from None
     return header
 
 
@@ -148,7 +150,10 @@ def _read_results(path: Path) -> tuple[list[Row], int | None]:
         if not all(isinstance(row, dict) and isinstance(row.get("kind"), str) for row in rows):
             raise ValueError
     except ValueError:
-        raise ValueError(f"{path} must hold a line of JSON for each result; it is damaged") from None
+        raise ValueError(
+            f"{path} must hold a line of JSON for each result; it is damaged; restore it, or give "
+            "another folder"
+        ) from None
     return rows, None if len(whole) == len(content) else len(whole)
 
 

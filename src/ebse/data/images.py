@@ -113,7 +113,7 @@ def binarise(X: Any, how: Binarisation = "threshold", *, random_state: Any = Non
 def _read(name: str, paths: list[Path]) -> Images:
     images, labels, more_images, more_labels = (read_idx(path) for path in paths)
     for x, y, path in ((images, labels, paths[0]), (more_images, more_labels, paths[2])):
-        if x.ndim != 3 or y.ndim != 1 or len(x) != len(y) or x.shape[1:] != images.shape[1:]:
+        if x.ndim != 3 or y.ndim != 1 or not x.size or len(x) != len(y) or x.shape[1:] != images.shape[1:]:
             raise ValueError(
                 f"{path} must hold images (n, height, width) with a label for each, got shapes {x.shape} and "
                 f"{y.shape}; are these files of one data set?"

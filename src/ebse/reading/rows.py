@@ -10,6 +10,8 @@ import numpy.typing as npt
 Numbers = npt.NDArray[Any]
 Labels = npt.NDArray[np.object_]
 
+LARGEST = 1e300
+"""Numbers beyond are taken for infinity: differences of two would be."""
 SHOWN = 8
 """Names that a sentence lists."""
 
@@ -66,13 +68,16 @@ def require_finite(path: Path, X: Numbers, names: tuple[str, ...], *, missing: b
     step = max(2**22 // max(X.shape[1], 1), 1)
     for start in range(0, len(X), step):
         block = X[start : start + step]
-        wrong = np.isinf(block) if missing else ~np.isfinite(block)
+        # NaN compares false with everything.
+        size = np.abs(block, dtype=np.float64)
+        wrong = size > LARGEST if missing else ~(size <= LARGEST)
         if wrong.any():
             row, column = (int(i) for i in np.argwhere(wrong)[0])
             place = f"in {unit} {start + row}, column {names[column]!r}"
             if np.isnan(block[row, column]):
                 raise missing_allowed(path, place)
-            raise bad(path, "hold finite numbers", f"infinity {place}", "correct or remove it")
+            what = "infinity" if np.isinf(block[row, column]) else f"{block[row, column]:g}"
+            raise bad(path, "hold finite numbers", f"{what} {place}", "correct or remove it")
 
 
 class Wanted(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from ebse.reading.rows import Rows, Wanted, bad, missing_allowed, numbered
+from ebse.reading.rows import LARGEST, Rows, Wanted, bad, missing_allowed, numbered
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 OTHERS = ("\t", ";", "|", ",")
@@ -139,7 +139,7 @@ class _Table:
             # float reads 1_000, and words for infinity and NaN: nobody means these by a plain number.
             if "_" not in "".join(cells):
                 found = [float(cell) for cell in cells]
-                if all(-1.8e308 < x < 1.8e308 for x in found):
+                if all(-LARGEST <= x <= LARGEST for x in found):
                     return found
         except ValueError:
             pass
@@ -162,7 +162,7 @@ class _Table:
                 f"pass --label {name!r} if that is the label, --drop {name!r} if it is not needed",
             )
         value = float(text)
-        if abs(value) == float("inf"):
+        if abs(value) > LARGEST:
             raise bad(self.path, "hold finite numbers", f"{cell!r} {place}", "correct or remove it")
         return value
 
