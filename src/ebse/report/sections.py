@@ -69,7 +69,7 @@ def _manifolds(folder: Path, header: Row, rows: list[Row]) -> Section:
             f"({v.claim.panel}) {v.claim.says}",
             f"{v.claim.manifold}, {NAMES[v.claim.law]}",
             f"{'≤' if v.claim.at_most else '≥'} {v.claim.bar:g}",
-            f"{v.mean:.3f} (worst of {v.n_seeds} seeds {v.worst:.3f})",
+            f"{v.mean:.3g} (worst of {v.n_seeds} seeds: {v.worst:.3g})",
             "yes" if v.met else "no",
         )
         for v in verdicts(rows)

@@ -29,6 +29,11 @@ figure.wide figcaption { position: sticky; left: 0 }
 img { max-width: 100%; height: auto; display: block }
 figcaption { color: var(--soft); font-size: .92rem; margin-top: .4rem }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(17rem, 1fr)); gap: 1rem }
+@media (max-width: 34rem) {
+  table { font-size: .76rem }
+  th, td { padding-right: .35rem; overflow-wrap: anywhere }
+  td.verdict { overflow-wrap: normal }
+}
 details { margin-top: 1.5rem }
 summary { cursor: pointer; color: var(--soft) }
 pre { overflow-x: auto; font-size: .8rem; border: 1px solid var(--line); padding: .8rem }
