@@ -3,15 +3,15 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ebse.estimators import RBSE, FewShotClassifier
+    from ebse.estimators import RBSE, FewShotClassifier, SlowFeatures, SpreadingClassifier
 
 __version__ = "0.1.0"
-__all__ = ["RBSE", "FewShotClassifier", "__version__"]
+__all__ = ["RBSE", "FewShotClassifier", "SlowFeatures", "SpreadingClassifier", "__version__"]
 
 
 def __getattr__(name: str) -> Any:
     # Torch and scikit-learn take seconds to import: they are when they are asked for.
-    if name in ("RBSE", "FewShotClassifier"):
+    if name in __all__:
         from ebse import estimators
 
         return getattr(estimators, name)

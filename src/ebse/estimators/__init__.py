@@ -2,5 +2,7 @@
 
 from ebse.estimators.few_shot import FewShotClassifier, Uncertainty
 from ebse.estimators.rbse import RBSE
+from ebse.estimators.slow_features import SlowFeatures
+from ebse.estimators.spreading_classifier import SpreadingClassifier
 
-__all__ = ["RBSE", "FewShotClassifier", "Uncertainty"]
+__all__ = ["RBSE", "FewShotClassifier", "SlowFeatures", "SpreadingClassifier", "Uncertainty"]

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ebse.arguments import count, option
 from ebse.estimators.inputs import at_the_door, named, row_blocks, seed_of
+from ebse.estimators.learned import learned, seeded
 from ebse.estimators.on_draws import OnDraws, SharedDraws, UnpenalisedLogistic
 from ebse.estimators.walking import how_far
 
@@ -217,7 +218,7 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         """Everything that needs no label: the representation, and how far it walks."""
         self._seed = seed_of(self.random_state)
         rows = named(rows, getattr(self, "feature_names_in_", None))
-        self.representation_ = _learned(self.representation, rows, self._seed)
+        self.representation_ = learned(self.representation, rows, self._seed)
         self.n_sweeps_ = self._how_far(rows)
         self.source_ = "mean" if self.n_sweeps == "auto" and self.n_sweeps_ == 0 else "posterior"
 
@@ -241,7 +242,7 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         return mean
 
     def _new(self) -> OnDraws:
-        chosen = UnpenalisedLogistic() if self.classifier is None else _seeded(self.classifier, self._seed)
+        chosen = UnpenalisedLogistic() if self.classifier is None else seeded(self.classifier, self._seed)
         return OnDraws(chosen, votes=self.aggregate == "vote", seed=self._seed)
 
     def _how_far(self, rows: Any) -> int:
@@ -293,28 +294,6 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         # A representation learned from a few dozen rows of noise is poor, and so is what is built on it.
         tags.classifier_tags.poor_score = True
         return tags
-
-
-def _learned(representation: Any, rows: Any, seed: int) -> Any:
-    """The representation as it is, where it is frozen; a copy that has learned from the rows, where not."""
-    if isinstance(representation, FrozenEstimator):
-        check_is_fitted(representation.estimator)
-        return representation.estimator
-    try:
-        return _seeded(representation, seed).fit(rows)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            "stopped while the representation was learned, and nothing of it is kept; fit it by itself, "
-            "where Ctrl-C keeps what was learned, and pass FrozenEstimator(representation)"
-        ) from None
-
-
-def _seeded(estimator: Any, seed: int) -> Any:
-    """A copy that repeats, also where it was given no random state of its own."""
-    copy = clone(estimator)
-    if copy.get_params().get("random_state", seed) is None:
-        copy.set_params(random_state=seed)
-    return copy
 
 
 def _stacked(a: Any, b: Any) -> Any:

@@ -1,0 +1,31 @@
+"""Representations that are given to other estimators: frozen ones as they are, others learned anew."""
+
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
+
+
+def learned(representation: Any, rows: Any, seed: int) -> Any:
+    """The representation as it is, where it is frozen; a copy that has learned from the rows, where not."""
+    if representation is None:
+        return None
+    if isinstance(representation, FrozenEstimator):
+        check_is_fitted(representation.estimator)
+        return representation.estimator
+    try:
+        return seeded(representation, seed).fit(rows)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            "stopped while the representation was learned, and nothing of it is kept; fit it by itself, "
+            "where Ctrl-C keeps what was learned, and pass FrozenEstimator(representation)"
+        ) from None
+
+
+def seeded(estimator: Any, seed: int) -> Any:
+    """A copy that repeats, also where it was given no random state of its own."""
+    copy = clone(estimator)
+    if copy.get_params().get("random_state", seed) is None:
+        copy.set_params(random_state=seed)
+    return copy

@@ -1,0 +1,288 @@
+"""``SpreadingClassifier``: a few labels that spread over all rows; queries are asked one at a time."""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, Self, final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ebse.arguments import count
+from ebse.estimators.inputs import at_the_door, seed_of
+from ebse.estimators.learned import learned
+from ebse.estimators.spreading import N_SIZED, ROUNDS, Clustering, clustered, scales_for, scores
+
+Array = npt.NDArray[np.floating[Any]]
+Index = npt.NDArray[np.intp]
+
+MOST_CLUSTERS, ROWS_PER_CLUSTER = 1_000, 5
+
+
+@final
+class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Shares of the classes that flow to a row from a few labels, along a graph of clusters of all rows.
+
+    Rows are clustered several times in the representation; centres that are near each other are joined, and
+    labels spread between them by (I − α S)⁻¹. A query takes the shares of its nearest centre, averaged
+    over clusterings: it is classified on its own.
+
+    Parameters
+    ----------
+    representation
+        A transformer, which learns from all rows, or a fitted one in a ``FrozenEstimator``, or a list of
+        such, averaged like clusterings; None: the inputs.
+    n_clusterings
+        Of each representation.
+    n_clusters
+        "auto": a fifth of the rows, 1,000 at most.
+    class_sizes
+        What is known of the classes among the unlabelled rows: None (nothing), "equal", or a mapping from
+        class to share.
+    unlabeled_label
+        The value in y that says that a row has no label: −1 for one, ``np.nan`` for missing values of any
+        kind.
+    random_state
+        A seed, for results that repeat.
+
+    Attributes
+    ----------
+    classes_
+        The labels.
+    n_clusters_
+        Clusters of each clustering.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> few = [int((y == digit).argmax()) for digit in range(10)]
+    >>> spread = SpreadingClassifier(random_state=0).fit(X[few], y[few], X_unlabeled=X)
+    >>> spread.score(X, y) > 0.7
+    True
+    """
+
+    def __init__(
+        self,
+        representation: Any = None,
+        *,
+        n_clusterings: int = 6,
+        n_clusters: int | str = "auto",
+        class_sizes: Any = None,
+        unlabeled_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.representation = representation
+        self.n_clusterings = n_clusterings
+        self.n_clusters = n_clusters
+        self.class_sizes = class_sizes
+        self.unlabeled_label = unlabeled_label
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, *, X_unlabeled: Any = None) -> Self:
+        """Cluster all rows, and let the labels y of the rows X that have one spread."""
+        self._require_options()
+        X, y, labelled = self._split(X, y)
+        rows = X if X_unlabeled is None else np.concatenate([X, self._checked(X_unlabeled)])
+        self._seed = seed_of(self.random_state)
+        given = self.representation
+        given = given if isinstance(given, (list, tuple)) else [given]
+        self.representations_ = [learned(one, rows, self._seed) for one in given]
+        views = self._views(rows)
+        self.n_clusters_ = self._how_many(rows)
+        self._clusterings: list[list[Clustering]] = [
+            [clustered(Z, self.n_clusters_, seed=self._seed + i) for i in range(self.n_clusterings)]
+            for Z in views
+        ]
+        step = max(len(rows) // N_SIZED, 1)
+        self._sized = [self._places([Z[::step] for Z in views])]
+        return self._told(X[labelled], y[labelled])
+
+    def relabel(self, X: Any, y: Any) -> Self:
+        """Let other labels spread over the same clusters: rows X with labels y, all that are known now."""
+        check_is_fitted(self)
+        X, y, labelled = self._split(X, y, reset=False)
+        return self._told(X[labelled], y[labelled])
+
+    def predict_proba(self, X: Any) -> Array:
+        """Shares of the classes (N, n_classes)."""
+        check_is_fitted(self)
+        p = self._shares(self._places(self._views(self._checked(X))), self._scores) * self._scales
+        found: Array = p / p.sum(1, keepdims=True)
+        return found
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The class with the largest share."""
+        p = self.predict_proba(X)
+        found: npt.NDArray[Any] = self.classes_[p.argmax(1)]
+        return found
+
+    def suggest(self, X: Any, n: int = 1) -> Index:
+        """Numbers of the n rows of X to label next: one each of the clusters that are large and unsure.
+
+        A cluster counts with the rows of X in it, times the entropy of its shares and of those near it.
+        """
+        check_is_fitted(self)
+        count("n", n)
+        X = self._checked(X)
+        Z, first = self._views(X)[0], self._clusterings[0][0]
+        places, entropy = first.places(Z), _entropy(self.predict_proba(X))
+        worth = first.flow / first.flow.sum(1, keepdims=True)
+        doubt = worth @ np.bincount(places, weights=entropy, minlength=len(first.centres))
+        order: list[int] = []
+        left = np.ones(len(X), dtype=bool)
+        while len(order) < min(n, len(X)):
+            filled = np.bincount(places[left], minlength=len(doubt)) > 0
+            if not filled.any():
+                break
+            at = int(np.where(filled, doubt, -np.inf).argmax())
+            rows = np.flatnonzero(left & (places == at))
+            nearest = rows[((Z[rows] - first.centres[at]) ** 2).sum(1).argmin()]
+            order.append(int(nearest))
+            left[nearest] = False
+            # Its label will tell of the clusters that it flows to.
+            doubt = doubt * (1 - first.flow[at] / first.flow[at, at])
+        return np.array(order, dtype=np.intp)
+
+    def _told(self, X: Array, y: npt.NDArray[Any]) -> Self:
+        """Hold what labelled rows say."""
+        self.classes_, target = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y must have at least 2 classes, got one class, {self.classes_[0]}; label rows of others"
+            )
+        sizes = self._sizes()
+        places = self._places(self._views(X))
+        n = len(self.classes_)
+        self._scores = [[scores(c.flow, at, target, n) for c, at in pairs] for pairs in self._pairs(places)]
+        self._scales: Array = np.ones(n)
+        if sizes is not None:
+            self._sized_rounds(places, target, sizes)
+        return self
+
+    def _sized_rounds(self, places: list[list[Index]], target: Index, sizes: Array) -> None:
+        """Scale the classes to their sizes among unlabelled rows, and let these speak, too, in rounds."""
+        asked, n = self._sized[0], len(sizes)
+        for _ in range(ROUNDS):
+            p = self._shares(asked, self._scores) ** 2
+            self._scales = scales_for(p, sizes)
+            guess = (p * self._scales).argmax(1)
+            self._scores = [
+                [
+                    scores(c.flow, np.concatenate([known, at]), np.concatenate([target, guess]), n)
+                    for (c, at), known in zip(pairs, held, strict=True)
+                ]
+                for pairs, held in zip(self._pairs(asked), places, strict=True)
+            ]
+        self._scales = scales_for(self._shares(asked, self._scores), sizes)
+
+    def _pairs(self, places: list[list[Index]]) -> list[list[tuple[Clustering, Index]]]:
+        return [list(zip(held, at, strict=True)) for held, at in zip(self._clusterings, places, strict=True)]
+
+    def _shares(self, places: list[list[Index]], held: list[list[Array]]) -> Array:
+        """Scores of the nearest centres, averaged over clusterings and representations."""
+        parts = [s[at] for one, ats in zip(held, places, strict=True) for s, at in zip(one, ats, strict=True)]
+        found: Array = np.mean(parts, axis=0)
+        return found
+
+    def _places(self, views: list[Array]) -> list[list[Index]]:
+        return [[c.places(Z) for c in held] for held, Z in zip(self._clusterings, views, strict=True)]
+
+    def _views(self, X: Array) -> list[Array]:
+        """Rows in every representation."""
+        return [
+            np.asarray(X if one is None else one.transform(X), dtype=np.float32)
+            for one in self.representations_
+        ]
+
+    def _how_many(self, rows: Array) -> int:
+        distinct = len(np.unique(rows, axis=0)) if len(rows) < 20_000 else len(rows)
+        if self.n_clusters == "auto":
+            return max(min(MOST_CLUSTERS, distinct // ROWS_PER_CLUSTER), min(2, distinct))
+        asked = int(self.n_clusters)
+        if asked > distinct:
+            warnings.warn(
+                f"n_clusters is {asked}, and there are {distinct} different rows: so many clusters are used",
+                stacklevel=3,
+            )
+        return min(asked, distinct)
+
+    def _sizes(self) -> Array | None:
+        """Shares of the classes, where they are known."""
+        if self.class_sizes is None:
+            return None
+        n = len(self.classes_)
+        if isinstance(self.class_sizes, str):
+            return np.full(n, 1 / n)
+        lacking = [c for c in self.classes_.tolist() if c not in self.class_sizes]
+        strange = [c for c in self.class_sizes if c not in set(self.classes_.tolist())]
+        if lacking or strange:
+            what = f"none for {lacking[0]!r}" if lacking else f"{strange[0]!r}, which no row is labelled with"
+            raise ValueError(
+                f"class_sizes must have a share for every class ({list(self.classes_)}), got {what}; give "
+                "one for each, and label at least one row of each"
+            )
+        return np.array([float(self.class_sizes[c]) for c in self.classes_.tolist()])
+
+    def _split(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Array, Any, npt.NDArray[np.bool_]]:
+        """Rows, labels, and which rows have one."""
+        missing = self.unlabeled_label is not None and pd.isna(self.unlabeled_label)
+        blank = None
+        if y is not None and missing:
+            labels = np.asarray(y, dtype=object).ravel()
+            blank = pd.isna(pd.Series(labels)).to_numpy()
+            if blank.all():
+                raise ValueError("y must have labels, got none; label at least one row of each class")
+            y = np.array(np.where(blank, labels[~blank][0], labels).tolist())
+        X, y = validate_data(self, at_the_door(X), y, reset=reset, dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        if blank is not None:
+            return X, y, ~blank
+        known = np.ones(len(y), dtype=bool) if self.unlabeled_label is None else y != self.unlabeled_label
+        if not known.any():
+            raise ValueError(
+                f"y must have labels, got {self.unlabeled_label!r} (unlabeled_label) for every row; add some"
+            )
+        return X, y, known
+
+    def _checked(self, X: Any) -> Array:
+        found: Array = validate_data(self, at_the_door(X), reset=False, dtype=[np.float64, np.float32])
+        return found
+
+    def _require_options(self) -> None:
+        count("n_clusterings", self.n_clusterings)
+        if self.n_clusters != "auto":
+            if isinstance(self.n_clusters, str):
+                raise ValueError(f"n_clusters must be 'auto' or a number, got {self.n_clusters!r}; pass one")
+            count("n_clusters", self.n_clusters)
+        sizes = self.class_sizes
+        if not (sizes is None or (isinstance(sizes, str) and sizes == "equal") or isinstance(sizes, Mapping)):
+            raise ValueError(
+                f"class_sizes must be None, 'equal' or a mapping, got {sizes!r}; pass one of these"
+            )
+        if isinstance(sizes, Mapping):
+            shares = [float(x) for x in sizes.values()]
+            if not shares or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
+                raise ValueError(
+                    f"class_sizes must be positive and sum to 1, got {dict(sizes)!r}, which sum to "
+                    f"{sum(shares):g}; divide them by their sum"
+                )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "classes_")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+def _entropy(p: Array) -> Array:
+    found: Array = -(p * np.log(np.clip(p, 1e-300, None))).sum(1)
+    return found

@@ -1,0 +1,154 @@
+"""Slow features: a known chain's eigenfunctions, what walks are, and scikit-learn's rules."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from ebse import RBSE
+from ebse.estimators.neighbours import nearest, walked
+from ebse.estimators.slow_features import SlowFeatures
+
+Array = npt.NDArray[Any]
+
+# A reversible chain on six states: two groups of three that are seldom left. Symmetric, so uniform.
+RATES = np.full((6, 6), 0.01)
+RATES[:3, :3] = RATES[3:, 3:] = 0.25
+np.fill_diagonal(RATES, 0)
+CHAIN = RATES + np.diag(1 - RATES.sum(1))
+
+
+class Walker(BaseEstimator):  # type: ignore[misc]
+    """States as one-hot rows, which walk along the chain, or, if ``broken``, anywhere."""
+
+    def __init__(self, broken: bool = False) -> None:
+        self.broken = broken
+
+    def fit(self, X: Array, y: Any = None) -> "Walker":
+        self.fitted_ = True
+        return self
+
+    def transform(self, X: Array) -> Array:
+        return X
+
+    def sample_transform(
+        self, X: Array, n_draws: int, *, n_sweeps: int, read: str, random_state: int
+    ) -> Array:
+        rng = np.random.default_rng(random_state)
+        chain = np.full((6, 6), 1 / 6) if self.broken else np.linalg.matrix_power(CHAIN, n_sweeps)
+        ends = [rng.choice(6, p=chain[state]) for state in X.argmax(1)]
+        return np.eye(6)[ends][:, np.newaxis]
+
+
+def states(n: int = 6_000) -> Array:
+    return np.eye(6)[np.arange(n) % 6]
+
+
+def fitted(walker: Walker, n_sweeps: int) -> SlowFeatures:
+    slow = SlowFeatures(
+        FrozenEstimator(walker.fit(states())),
+        walk="ensemble",
+        n_sweeps=n_sweeps,
+        n_components=3,
+        n_random=2,
+        ridge=1e-4,
+        random_state=0,
+    )
+    return slow.fit(states())
+
+
+# One eigenvalue estimated from 6,000 pairs has an error of at most sqrt((1 − λ²)/6000) ≤ 0.013; five of them.
+ERROR = 5 * 0.013
+
+
+@pytest.mark.parametrize("n_sweeps", [1, 3])
+def test_eigenvalues_and_functions_of_a_known_chain(n_sweeps: int) -> None:
+    values, functions = np.linalg.eigh(CHAIN)
+    exact = values[::-1] ** n_sweeps
+    slow = fitted(Walker(), n_sweeps)
+    # The first exact one belongs to the constant, which a covariance does not see.
+    np.testing.assert_allclose(slow.eigenvalues_[0], exact[1], atol=ERROR)
+    np.testing.assert_allclose(slow.eigenvalues_[1], exact[2], atol=ERROR)
+    # The slowest function tells the two groups apart, and is otherwise the same within each.
+    found = (slow._dictionary(np.eye(6, dtype=np.float32)) - slow._mean) @ slow._map[:, 0]
+    assert abs(np.corrcoef(found, functions[:, -2])[0, 1]) > 0.99
+
+
+def test_a_walk_that_leads_anywhere_has_nothing_slow() -> None:
+    assert fitted(Walker(broken=True), 1).eigenvalues_[0] < 3 * ERROR < np.linalg.eigvalsh(CHAIN)[-2]
+
+
+def test_covariances_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(0).random((50, 4))
+    whole = SlowFeatures(n_components=5, n_random=8, random_state=0).fit(X)
+    monkeypatch.setattr("ebse.estimators.slow_features.BLOCK", 7)
+    parts = SlowFeatures(n_components=5, n_random=8, random_state=0).fit(X)
+    np.testing.assert_allclose(parts.eigenvalues_, whole.eigenvalues_, atol=1e-4)
+
+
+def test_nearest_are_nearest() -> None:
+    X = np.random.default_rng(0).random((300, 5)).astype(np.float32)
+    distance = ((X[:, None] - X[None]) ** 2).sum(-1)
+    np.fill_diagonal(distance, np.inf)
+    expected = np.argsort(distance, 1)[:, :4]
+    np.testing.assert_array_equal(nearest(X, 4, seed=0), expected)
+
+
+@pytest.mark.slow
+def test_many_rows_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(0).random((300, 5)).astype(np.float32)
+    expected = nearest(X, 4, seed=0)
+    monkeypatch.setattr("ebse.estimators.neighbours.EXACT", 0)
+    found = nearest(X, 4, seed=0)
+    assert found.shape == (300, 4)
+    assert not (found == np.arange(300)[:, None]).any()
+    assert np.mean([len(set(a) & set(b)) for a, b in zip(found, expected, strict=True)]) > 3.8
+    equal = nearest(np.zeros((50, 3), dtype=np.float32), 4, seed=0)
+    assert equal.shape == (50, 4)
+
+
+def test_walks_go_from_neighbour_to_neighbour() -> None:
+    ring = np.array([[(i + 1) % 10, (i + 1) % 10] for i in range(10)])
+    np.testing.assert_array_equal(walked(ring, 3, seed=0), (np.arange(10) + 3) % 10)
+
+
+def test_walks_by_name() -> None:
+    X = (np.random.default_rng(0).random((60, 8)) < 0.5).astype(np.float32)
+    rbse = RBSE(4, n_epochs=2, random_state=0).fit(X)
+    options: dict[str, Any] = {"n_random": 5, "n_components": 3, "random_state": 0}
+    assert SlowFeatures(FrozenEstimator(rbse), **options).fit(X).walk_ == "neighbours"
+    assert SlowFeatures(FrozenEstimator(rbse), walk="ensemble", **options).fit(X).walk_ == "ensemble"
+    assert SlowFeatures(walk="neighbours", **options).fit(X).walk_ == "neighbours"
+    figure = SlowFeatures(**options).fit(X).plot_spectrum()
+    assert np.shape(figure.axes[0].lines[0].get_xdata()) == (3,)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"walk": "along"}, "walk must be one of 'auto'"),
+        ({"n_components": 0}, "n_components must be >= 1"),
+        ({"ridge": 0}, "ridge must be positive, got 0"),
+    ],
+)
+def test_bad_settings(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SlowFeatures(**options).fit(states(20))
+
+
+def test_an_ensembles_walk_needs_an_ensemble() -> None:
+    with pytest.raises(TypeError, match="representation must be an RBSE for walk='ensemble'"):
+        SlowFeatures(walk="ensemble").fit(states(20))
+
+
+@parametrize_with_checks(
+    [  # type: ignore[untyped-decorator]
+        SlowFeatures(n_components=3, n_random=5, random_state=0)
+    ]
+)
+def test_scikit_learns_rules(estimator: Any, check: Any) -> None:
+    check(estimator)

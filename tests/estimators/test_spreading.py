@@ -1,0 +1,176 @@
+"""Labels that spread: the formula against loops, sizes, suggestions, and scikit-learn's rules."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from ebse.estimators.spreading import ALPHA, flow_between, scales_for, scores
+from ebse.estimators.spreading_classifier import SpreadingClassifier
+from ebse.evaluation import draw_episodes
+
+X, Y = load_digits(return_X_y=True)
+X = X / 16
+FIRST = np.array([int((digit == Y).argmax()) for digit in range(10)])
+
+
+def test_flow_is_a_sum_over_walks() -> None:
+    """(I − α S)⁻¹ = Σ αⁿ Sⁿ, on a line of points where neighbours are known."""
+    points = np.arange(7.0)[:, None] ** 1.1
+    A = np.zeros((7, 7))
+    for i in range(7):
+        for j in sorted(range(7), key=lambda j: abs(points[i, 0] - points[j, 0]))[1:5]:
+            A[i, j] = A[j, i] = 1
+    S = A / np.sqrt(np.outer(A.sum(1), A.sum(1)))
+    total, term = np.zeros((7, 7)), np.eye(7)
+    for _ in range(4_000):
+        total += term
+        term = ALPHA * term @ S
+    np.testing.assert_allclose(flow_between(points), total, rtol=1e-8)
+
+
+def test_scores_are_shares_of_what_arrives() -> None:
+    flow = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
+    found = scores(flow, np.array([0, 1, 1]), np.array([0, 1, 1]), 2)
+    # Two labels of class 1 send half each: centre 0 receives 2 and 1, centre 1 receives 1 and 2, centre 2 nothing.
+    np.testing.assert_allclose(found, [[2 / 3, 1 / 3], [1 / 3, 2 / 3], [0.5, 0.5]])
+
+
+def test_scaled_shares_have_the_sizes_asked_for() -> None:
+    p = np.random.default_rng(0).dirichlet([3, 1, 1], size=500)
+    sizes = np.array([0.2, 0.3, 0.5])
+    q = p * scales_for(p, sizes)
+    q /= q.sum(1, keepdims=True)
+    np.testing.assert_allclose(q.mean(0), sizes, atol=1e-6)
+    assert abs(p.mean(0) - sizes).max() > 0.1
+
+
+def blobs(n: int = 60, seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    return rng.normal(size=(n, 2)) * 0.3 + 5 * np.stack([y, y % 2], 1), y
+
+
+def test_one_label_colours_a_blob() -> None:
+    points, y = blobs()
+    spread = SpreadingClassifier(n_clusters=24, random_state=0).fit(points[:3], y[:3], X_unlabeled=points[3:])
+    assert spread.score(points, y) == 1
+    asked = spread.predict_proba(points)
+    np.testing.assert_allclose(asked.sum(1), 1)
+    # A query is classified on its own.
+    np.testing.assert_allclose(spread.predict_proba(points[5:6]), asked[5:6])
+
+
+def test_other_labels_on_the_same_clusters() -> None:
+    points, y = blobs()
+    spread = SpreadingClassifier(n_clusters=24, random_state=0).fit(points[:3], y[:3], X_unlabeled=points[3:])
+    before = [c.centres for c in spread._clusterings[0]]
+    words = np.array(["a", "b", "c"])[y]
+    spread.relabel(points[6:12], words[6:12])
+    assert (spread.predict(points) == words).all()
+    assert all(a is b.centres for a, b in zip(before, spread._clusterings[0], strict=True))
+    fresh = SpreadingClassifier(n_clusters=24, random_state=0)
+    fresh.fit(points[:3], y[:3], X_unlabeled=points[3:]).relabel(points[6:12], words[6:12])
+    np.testing.assert_array_equal(fresh.predict_proba(points), spread.predict_proba(points))
+
+
+@pytest.mark.parametrize("mark", [-1, np.nan])
+def test_rows_without_a_label_are_announced(mark: Any) -> None:
+    points, y = blobs()
+    partly = np.full(60, mark, dtype=float)
+    partly[:3] = y[:3]
+    spread = SpreadingClassifier(n_clusters=24, unlabeled_label=mark, random_state=0).fit(points, partly)
+    assert list(spread.classes_) == [0, 1, 2]
+    assert spread.score(points, y) == 1
+
+
+def test_several_representations_are_averaged() -> None:
+    points, y = blobs()
+    both = SpreadingClassifier([None, PCA(1)], n_clusters=24, n_clusterings=2, random_state=0)
+    both.fit(points[:3], y[:3], X_unlabeled=points[3:])
+    assert [len(c) for c in both._clusterings] == [2, 2]
+    assert both._clusterings[1][0].centres.shape == (24, 1)
+
+
+def accuracy(spread: SpreadingClassifier, episodes: Any, y: Any, rows: Any) -> float:
+    found = []
+    for support, queries in zip(episodes.support, episodes.queries, strict=True):
+        spread.relabel(rows[support.ravel()], y[support.ravel()])
+        found.append((spread.predict(rows[queries.ravel()]) == y[queries.ravel()]).mean())
+    return float(np.mean(found))
+
+
+def test_known_sizes_help_on_digits() -> None:
+    episodes = draw_episodes(Y, n_shots=1, n_queries=30, n_episodes=20, random_state=0)
+    plain, sized = (
+        accuracy(
+            SpreadingClassifier(class_sizes=sizes, n_clusterings=3, random_state=0).fit(
+                X[FIRST], Y[FIRST], X_unlabeled=X
+            ),
+            episodes,
+            Y,
+            X,
+        )
+        for sizes in (None, "equal")
+    )
+    assert sized > plain > 0.75
+
+
+def test_following_suggestions_beats_chance() -> None:
+    """Ten more labels, chosen or at random, from ten starts: chosen ones are better on average."""
+    gains = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        first = np.concatenate([rng.choice(np.flatnonzero(d == Y), 1) for d in range(10)])
+        spread = SpreadingClassifier(n_clusterings=3, random_state=seed)
+        spread.fit(X[first], Y[first], X_unlabeled=X)
+        chosen = spread.suggest(X, 10)
+        assert len(set(chosen.tolist())) == 10
+        score = []
+        for more in (chosen, rng.choice(len(X), 10, replace=False)):
+            rows = np.concatenate([first, more])
+            score.append(spread.relabel(X[rows], Y[rows]).score(X, Y))
+        gains.append(score[0] - score[1])
+    assert np.mean(gains) > 2 * np.std(gains, ddof=1) / np.sqrt(len(gains))
+
+
+@pytest.mark.parametrize(
+    ("options", "y", "message"),
+    [
+        (
+            {"class_sizes": {0: 0.5, 1: 0.2}},
+            [0, 1],
+            "class_sizes must be positive and sum to 1, got .* sum to 0.7",
+        ),
+        ({"class_sizes": {0: 0.5, 2: 0.5}}, [0, 1], "class_sizes must have a share for every class"),
+        ({"class_sizes": {0: 0.2, 1: 0.3, 2: 0.5}}, [0, 1], "got 2, which no row is labelled with"),
+        ({"class_sizes": "all"}, [0, 1], "class_sizes must be None, 'equal' or a mapping"),
+        ({"n_clusters": "many"}, [0, 1], "n_clusters must be 'auto' or a number"),
+        ({"n_clusters": 0}, [0, 1], "n_clusters must be >= 1"),
+        ({"n_clusterings": 0}, [0, 1], "n_clusterings must be >= 1"),
+        ({}, [1, 1], "y must have at least 2 classes, got one class, 1"),
+        ({"unlabeled_label": -1}, [-1, -1], "y must have labels, got -1"),
+    ],
+)
+def test_what_cannot_be_learned_from_is_refused(options: dict[str, Any], y: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SpreadingClassifier(**options).fit(X[:2], y, X_unlabeled=X[2:50])
+
+
+def test_fewer_rows_than_clusters() -> None:
+    rows = np.repeat(np.eye(4), 5, axis=0)
+    with pytest.warns(UserWarning, match="n_clusters is 9, and there are 4 different rows"):
+        spread = SpreadingClassifier(n_clusters=9, random_state=0).fit(rows, np.repeat([0, 1], 10))
+    assert spread.n_clusters_ == 4
+
+
+@parametrize_with_checks(
+    [  # type: ignore[untyped-decorator]
+        SpreadingClassifier(n_clusterings=2, random_state=0)
+    ]
+)
+def test_scikit_learns_rules(estimator: Any, check: Any) -> None:
+    check(estimator)
