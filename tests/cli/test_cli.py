@@ -104,3 +104,16 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert "the same command goes on" in said
     assert read_header(tmp_path / "run")["experiment"] == "one-shot"
+
+
+def test_tensorboard_says_what_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    (tmp_path / "x.csv").write_text("a,b\n1,0\n0,1\n")
+    assert (
+        ran(f"fit {tmp_path / 'x.csv'} --tensorboard {tmp_path / 'tb'} --out {tmp_path / 'run'}", monkeypatch)
+        == 2
+    )
+    assert "--tensorboard needs the package tensorboard" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()

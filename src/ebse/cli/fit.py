@@ -40,6 +40,11 @@ def fit(
     tensorboard: Annotated[Path | None, Parameter(help="Folder for TensorBoard's curves.")] = None,
 ) -> None:
     """Learn an ensemble from rows without labels, and with --label what they are."""
+    if tensorboard is not None and importlib.util.find_spec("tensorboard") is None:
+        raise ImportError(
+            "--tensorboard needs the package tensorboard, which is not installed; pip install "
+            "'ebse[tensorboard]'"
+        )
     folder = out or Path("runs") / _name(Path(config.data))
     run, rows = begin(config, folder, force=force)
     _carried_out(run, rows, json=json, tensorboard=tensorboard)
@@ -132,13 +137,8 @@ def _said(folder: Path, *, json: bool, already: bool = False) -> None:
 
 def _curves(fitted: Fitted, folder: Path) -> None:
     """The history as TensorBoard's curves."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise ImportError(
-            "--tensorboard needs the package tensorboard, which is not installed; pip install "
-            "'ebse[tensorboard]' (the model is finished and kept)"
-        ) from None
+    from torch.utils.tensorboard import SummaryWriter
+
     writer = SummaryWriter(str(folder))
     for row in fitted.rbse.history_:
         for name, value in row.items():
