@@ -1,5 +1,6 @@
 """``ebse fit`` and ``ebse resume``: a model of the user's own data, in a folder that survives."""
 
+import importlib.util
 import os
 from pathlib import Path
 from typing import Annotated, Any
