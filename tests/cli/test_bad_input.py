@@ -27,7 +27,7 @@ from cli.bad_files import (
     zipped,
 )
 from cli.lines import assert_refused
-from ebse.cli import fit
+from ebse.cli import fits
 from ebse.data.fetching import FILES
 
 
@@ -61,9 +61,9 @@ RECORDS = np.zeros(5, dtype=[("a", "f8"), ("b", "i4")])
 BODY = bytes(8 * 6 * 4)
 
 NAMED = {
-    "no such file": Bad({}, "fit nowhere.csv", "got a name that does not exist; check it"),
-    "no such folder": Bad({}, "fit nowhere/", "got a name that does not exist; check it"),
-    "a long name": Bad({}, f"fit {'x' * 300}.csv", "a name that does not exist"),
+    "no such file": Bad({}, "fit nowhere.csv", "does not exist; check the name"),
+    "no such folder": Bad({}, "fit nowhere/", "does not exist; check the name"),
+    "a long name": Bad({}, f"fit {'x' * 300}.csv", "does not exist; check the name"),
     "nothing named": Bad({}, "fit", "--data requires an argument"),
     "empty csv": file("x.csv", b"", "an empty file"),
     "empty tsv": file("x.tsv", b"", "an empty file"),
@@ -80,7 +80,13 @@ TABLES = {
     "blank lines": file("x.csv", b"\n\n  \n", "got an empty file"),
     "a header alone": csv(more=(), piece="at least 2 rows and one column of numbers, got 0 rows"),
     "one row": csv(more=("0,1,0",), piece="got 1 rows and 3 columns"),
-    "text": csv("0,red,1", piece="'red' in line 4, column 'b'; pass --label 'b'"),
+    "text": csv("0,red,1", piece="'red' in line 4, column 'b'; leave out what is not needed with --drop b"),
+    "several words": csv(
+        "red,1,blue",
+        piece="column 'a', and words in 1 more columns; leave out what is not needed with --drop a c,",
+    ),
+    "decimal commas": csv('"1,5",0,1', piece="save it with decimal points"),
+    "no such id": csv(line="fit x.csv --id A", piece="got 'A'; it has 'a', 'b', 'c'; did you mean 'a'?"),
     "text in a long file": csv(*["0,1,0"] * 5000, "0,1,x", piece="'x' in line 5004, column 'c'"),
     "a very long text": csv("0," + "x" * 200_000 + ",1", piece="field larger than field limit"),
     "a long text": csv("0," + "x" * 1000 + ",1", piece="x…' in line 4"),
@@ -305,5 +311,5 @@ def test_a_bad_file_is_refused_in_one_line(
     def work(*arguments: object) -> None:
         raise AssertionError("work was begun")
 
-    monkeypatch.setattr(fit, "carry_out", work)
+    monkeypatch.setattr(fits, "carry_out", work)
     assert_refused(line, piece, tmp_path, monkeypatch, capsys)

@@ -10,7 +10,7 @@ from cli.conftest import Copy
 from cli.lines import SMALL, assert_refused
 
 DAMAGED = {
-    "info, nothing": Bad("", "info nowhere", "got a name that does not exist"),
+    "info, nothing": Bad("", "info nowhere", "nowhere does not exist; check the name"),
     "info, nonsense": Bad("", "info x.bin", "a file of another kind (.bin)", rows(b"\1\2\3\4", "x.bin")),
     "info, an empty folder": Bad("", "info d", "d must hold images", lambda folder: (folder / "d").mkdir()),
     "info, no model": Bad("", "info x.safetensors", "x.safetensors does not exist; check the name"),
@@ -48,7 +48,7 @@ DAMAGED = {
     "info, no such label": Bad(
         "", "info x.csv --label z", "the column that --label names", rows(NEW, "x.csv")
     ),
-    "resume, nothing": Bad("", "resume nowhere", "folder must be a run, got nowhere"),
+    "resume, nothing": Bad("", "resume nowhere", "nowhere does not exist; check the name"),
     "resume, nothing named": Bad("", "resume", "requires an argument"),
     "resume, a file": Bad("", "resume x.csv", "x.csv", rows(NEW, "x.csv")),
     "resume, a folder": Bad(
@@ -132,7 +132,9 @@ DAMAGED = {
         both(rows(NEW), rows(b"{}", "run/config.json")),
     ),
     "report, nothing": Bad("", "report nowhere", "folder must be a run, got nowhere"),
-    "report, no results": Bad("stopped", "report stopped", "which has none yet; let it run"),
+    "report, no results": Bad(
+        "stopped", "report stopped", "which has none yet; go on with `ebse resume stopped`"
+    ),
     "report, broken results": Bad(
         "run", "report run", "rows.jsonl must hold", rows(b"{\n", "run/rows.jsonl")
     ),

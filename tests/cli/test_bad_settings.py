@@ -6,7 +6,7 @@ import pytest
 
 from cli.conftest import Copy
 from cli.lines import assert_refused
-from ebse.cli import fit
+from ebse.cli import fits
 
 SETTINGS = {
     "--n-components 0": "n_components must be >= 1, got 0",
@@ -66,7 +66,7 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> None:
     def work(*arguments: object) -> None:
         raise AssertionError("work was begun")
 
-    monkeypatch.setattr(fit, "carry_out", work)
+    monkeypatch.setattr(fits, "carry_out", work)
 
 
 @pytest.mark.usefixtures("idle")

@@ -12,7 +12,7 @@ from cli.lines import assert_refused
 
 USE = {
     "predict, no run": Bad("", "predict nowhere new.csv", "folder must be a run, got nowhere", rows(NEW)),
-    "predict, no data": Bad("run", "predict run nowhere.csv", "got a name that does not exist"),
+    "predict, no data": Bad("run", "predict run nowhere.csv", "does not exist; check the name"),
     "predict, nothing named": Bad("run", "predict run", "requires an argument"),
     "predict, a column less": Bad(
         "run", "predict run new.csv", "without 'f'; give a file with the same columns", rows(FIVE)

@@ -84,7 +84,7 @@ def test_answers_for_machines(
     assert held(folder / "r") == before
 
     found = said("predict r rows.csv", monkeypatch, capsys)
-    assert (found["predictions"], found["n_labelled"]) == ("rows-predictions.csv", 20)
+    assert (found["predictions"], found["n_learned"]) == ("rows-predictions.csv", 20)
     assert table(folder / "rows-predictions.csv") == table(folder / "r" / "predictions.csv")
 
     assert said("transform r rows.csv --out h.csv", monkeypatch, capsys)["shape"] == [40, 4]
@@ -125,7 +125,7 @@ def test_answers_for_people(
         "resume run": "run is finished: nothing to do.",
         "info run": "run of",
         "info rows.csv --label kind": "even 10, odd 10",
-        "predict run rows.csv": "of 20 rows that have labels",
+        "predict run rows.csv": "Predictions: rows-predictions.csv",
         "transform run rows.csv": "40 × 4",
         "sample run": "16 × 6",
     }
@@ -244,3 +244,22 @@ def test_a_fit_that_diverges_says_what_to_lower(
     assert output.count("\n") == 1
     assert "lower learning_rate" in output
     assert ran(f"{line} --force", monkeypatch) == 0
+
+
+def test_rows_are_called_by_a_column_and_those_learned_from_do_not_count(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    lines = [f"r{i},{i % 2},{(i // 2) % 2},{'xy'[i % 2]}" for i in range(40)]
+    known = [line if i < 8 else line.rpartition(",")[0] + "," for i, line in enumerate(lines)]
+    (folder / "t.csv").write_text("\n".join(["name,a,b,kind", *known]))
+    (folder / "all.csv").write_text(
+        "\n".join(["kind,b,a,name", *(",".join(line.split(",")[::-1]) for line in lines)])
+    )
+    assert ran(f"fit t.csv --label kind --id name {SMALL}", monkeypatch) == 0
+    written = (folder / "runs/t/predictions.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in written] == ["row", *(f"r{i}" for i in range(40))]
+    capsys.readouterr()
+    assert ran("predict runs/t all.csv --json", monkeypatch) == 0
+    told = json.loads(capsys.readouterr().out)
+    # Every pair of values with its label was among the eight rows that were learned from.
+    assert (told["n_learned"], told["n_labelled"], told["accuracy"]) == (40, 0, None)

@@ -1,5 +1,8 @@
 """A command that is loaded when it is called."""
 
+import os
+from pathlib import Path
+
 from cyclopts import App, Parameter
 
 
@@ -11,3 +14,10 @@ def command(name: str, *examples: str) -> App:
         suppress_keyboard_interrupt=False,
         default_parameter=Parameter(consume_multiple=True, negative_iterable=()),
     )
+
+
+def there(path: Path) -> None:
+    """Refuse a name that does not exist, before anything else is loaded."""
+    # Of os, because Path's own one raises where a name is too long.
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"{path} does not exist; check the name of the file or folder")

@@ -118,7 +118,7 @@ def main() -> None:
         # Whoever read the output has enough of it, as `head` has.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except CycloptsError as error:
-        fail(f"{error}".strip() + "; see --help")
+        fail(f"{error}".strip().removesuffix(".") + "; see --help")
         raise SystemExit(BAD_INPUT) from None
     except (ValueError, TypeError, OSError, ImportError, FloatingPointError) as error:
         fail(_said(error))

@@ -1,22 +1,13 @@
-"""What a fitted run is used for: ``predict``, ``transform``, ``sample`` and ``evaluate``."""
+"""``ebse predict``, ``transform``, ``sample`` and ``evaluate``: what a fitted run is used for."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import numpy as np
 from cyclopts import Parameter
 
-from ebse.arguments import count
-from ebse.cli.command import command
+from ebse.cli.command import command, there
 from ebse.cli.fit import Force, Json
-from ebse.cli.shown import say, say_json
-from ebse.evaluation import FewShotResult
-from ebse.fitting import Fitted, load, resumed
-from ebse.fitting.few_labels import Labelled, classified, evaluated, prepared, require_classes
-from ebse.fitting.outputs import require_writable, write_array, write_predictions
-from ebse.fitting.run import PAGE
-from ebse.reading import Rows, read_rows
-from ebse.report import write_report
+from ebse.runs import read_header
 
 predict_app = command(
     "predict", "predict runs/table new.csv", "predict runs/table new.csv --out answers.csv --json"
@@ -47,31 +38,11 @@ def predict(
     json: Json = False,
 ) -> None:
     """What rows are taken for, by the few labels of a run, and how often rightly where they have labels."""
-    path = require_writable(out or _named(data, "predictions", ".csv"), force=force, suffixes=(".csv",))
-    fitted = load(run)
-    if fitted.labelled is None:
-        raise ValueError(f"{run} must have learned labels, got a run without; fit with --label")
-    rows = _rows(fitted, data, delimiter, array, labelled=True)
-    known = set(fitted.labelled.y.tolist())
-    given = [] if rows.labels is None else [label for label in rows.labels if label is not None]
-    strange = [label for label in given if label not in known]
-    if strange:
-        raise ValueError(
-            f"{data} must have labels that were learned ({', '.join(sorted(known))}), got {strange[0]!r}; "
-            "correct it, or leave the column out"
-        )
-    found = classified(fitted.rbse, fitted.columns, fitted.labelled, rows.X, seed=fitted.config.random_state)
-    write_predictions(path, rows, found)
-    facts: dict[str, Any] = {"predictions": str(path), "n_rows": len(rows.X), "predicted": found.counts()}
-    if given:
-        pairs = [(a, b) for a, b in zip(rows.labels, found.labels, strict=True) if a is not None]  # type: ignore[arg-type]
-        facts |= {"n_labelled": len(pairs), "accuracy": float(np.mean([a == b for a, b in pairs]))}
-    if json:
-        say_json(facts)
-        return
-    say(f"Predictions: {path} ({', '.join(f'{name} {n}' for name, n in facts['predicted'].items())})")
-    if given:
-        say(f"Right: {facts['accuracy']:.1%} of {facts['n_labelled']} rows that have labels")
+    read_header(run)
+    there(data)
+    from ebse.cli import uses
+
+    uses.predict(run, data, out=out, delimiter=delimiter, array=array, force=force, json=json)
 
 
 @transform_app.default
@@ -79,30 +50,36 @@ def transform(
     run: Fit,
     data: Data,
     *,
-    out: Annotated[Path | None, Parameter(help=".npy, .npz or .csv; by default named after DATA.")] = None,
+    out: Annotated[
+        Path | None, Parameter(help=".npy or .npz, the mean also .csv; by default named after DATA.")
+    ] = None,
     n_draws: Annotated[int, Parameter(help="Models drawn for each row; 0: the mean representation.")] = 0,
     n_sweeps: Annotated[int, Parameter(help="Sweeps of a walk before each draw.")] = 0,
     noise: Annotated[float | None, Parameter(help="Another noise for the draws.")] = None,
+    random_state: Annotated[int | None, Parameter(help="A seed; by default that of the run.")] = None,
     delimiter: Delimiter = None,
     array: Array = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
     """Representations of rows: their mean (N, n_components), or draws (N, n_draws, n_components)."""
-    count("n_draws", n_draws, least=0)
-    suffixes = (".npy", ".npz") if n_draws else (".npy", ".npz", ".csv")
-    path = require_writable(out or _named(data, "representations", ".npy"), force=force, suffixes=suffixes)
-    fitted = load(run)
-    rows = _rows(fitted, data, delimiter, array)
-    X, rbse = prepared(fitted.rbse, fitted.columns, rows.X), fitted.rbse
-    if n_draws:
-        H = rbse.sample_transform(X, n_draws, n_sweeps=n_sweeps, noise=noise)
-    elif n_sweeps or noise is not None:
-        raise ValueError("n_draws must be >= 1 where there is a walk or noise, got 0; pass --n-draws 10")
-    else:
-        H = rbse.transform(X)
-    write_array(path, H.astype(np.float32), [f"h{j}" for j in range(H.shape[-1])])
-    _written(path, H.shape, json=json)
+    read_header(run)
+    there(data)
+    from ebse.cli import uses
+
+    uses.transform(
+        run,
+        data,
+        out=out,
+        n_draws=n_draws,
+        n_sweeps=n_sweeps,
+        noise=noise,
+        random_state=random_state,
+        delimiter=delimiter,
+        array=array,
+        force=force,
+        json=json,
+    )
 
 
 @sample_app.default
@@ -117,13 +94,18 @@ def sample(
     json: Json = False,
 ) -> None:
     """New rows that the ensemble makes up: each value is the low or the high end of its feature."""
-    count("n_samples", n_samples)
-    count("n_sweeps", n_sweeps, least=0)
-    path = require_writable(out, force=force)
-    fitted = load(run)
-    X = fitted.rbse.sample(n_samples, n_sweeps=n_sweeps, random_state=random_state)
-    write_array(path, X, fitted.columns.features)
-    _written(path, X.shape, json=json)
+    read_header(run)
+    from ebse.cli import uses
+
+    uses.sample(
+        run,
+        n_samples=n_samples,
+        n_sweeps=n_sweeps,
+        random_state=random_state,
+        out=out,
+        force=force,
+        json=json,
+    )
 
 
 @evaluate_app.default
@@ -131,7 +113,9 @@ def evaluate(
     run: Fit,
     data: Annotated[Path | None, Parameter(help="Labelled rows; by default those of the run.")] = None,
     *,
-    shots: Annotated[tuple[int, ...], Parameter(consume_multiple=True, negative=())] = (1, 2, 5),
+    shots: Annotated[
+        tuple[int, ...], Parameter(consume_multiple=True, negative=(), help="Labelled rows of each class.")
+    ] = (1, 2, 5),
     n_episodes: Annotated[int, Parameter(help="Random choices of labelled rows.")] = 100,
     random_state: Annotated[int, Parameter(help="Which choices.")] = 0,
     delimiter: Delimiter = None,
@@ -139,63 +123,18 @@ def evaluate(
     json: Json = False,
 ) -> None:
     """How well few labels would do: many random choices of labelled rows, the others asked."""
-    for k in shots or (0,):
-        count("shots", k)
-    count("n_episodes", n_episodes)
-    fitted = load(run)
-    labelled, place = fitted.labelled, run
+    read_header(run)
     if data is not None:
-        rows = _rows(fitted, data, delimiter, array, labelled=True)
-        if rows.labels is None:
-            raise ValueError(f"{data} must have the label column of the run, got none; fit with --label")
-        known = np.array([label is not None for label in rows.labels])
-        labelled, place = Labelled(rows.X[known], rows.labels[known].astype(str)), data
-    if labelled is None:
-        raise ValueError(f"{run} must have learned labels, got a run without; fit with --label")
-    require_classes(Rows(place, labelled.X, (), labelled.y), least=max(shots) + 1)
-    found = evaluated(
-        fitted.rbse, fitted.columns, labelled, shots=shots, n_episodes=n_episodes, random_state=random_state
-    )
-    if data is None:
-        _kept(fitted, found)
-    if json:
-        say_json({"rows": found.summary().to_dict("records")})
-    else:
-        say(str(found))
+        there(data)
+    from ebse.cli import uses
 
-
-def _kept(fitted: Fitted, found: FewShotResult) -> None:
-    """Accuracies among the results of the run, and on its page."""
-    run = resumed(fitted.folder)
-    for (method, n_shots), rows in found.rows.groupby(["method", "n_shots"], sort=False):
-        accuracies = rows["accuracy"].tolist()
-        run.add(
-            {"kind": "accuracy", "seed": None, "method": method, "n_shots": n_shots, "accuracies": accuracies}
-        )
-    write_report([fitted.folder], fitted.folder / PAGE)
-
-
-def _rows(
-    fitted: Fitted, data: Path, delimiter: str | None, array: str | None, *, labelled: bool = False
-) -> Rows:
-    """Rows of another file with the columns of the run, and labels where it has some."""
-    config, alike = fitted.config, data.suffix == Path(fitted.config.data).suffix
-    return read_rows(
+    uses.evaluate(
+        run,
         data,
-        label=config.label if labelled else None,
-        only=fitted.columns.names,
-        delimiter=delimiter or (config.delimiter if alike else None),
-        array=array or (config.array if alike else None),
-        missing=config.missing,
+        shots=shots,
+        n_episodes=n_episodes,
+        random_state=random_state,
+        delimiter=delimiter,
+        array=array,
+        json=json,
     )
-
-
-def _named(data: Path, what: str, suffix: str) -> Path:
-    return Path(f"{data.resolve().name.split('.')[0]}-{what}{suffix}")
-
-
-def _written(path: Path, shape: tuple[int, ...], *, json: bool) -> None:
-    if json:
-        say_json({"out": str(path), "shape": list(shape)})
-    else:
-        say(f"{path}: {' × '.join(map(str, shape))}")

@@ -32,7 +32,8 @@ def require_writable(path: Path, *, force: bool, suffixes: tuple[str, ...] = SUF
 def write_array(path: Path, X: npt.NDArray[Any], names: Sequence[str]) -> None:
     """An array: npy as it is, npz under the name X, csv with a line of names."""
     if path.suffix.lower() == ".csv":
-        write_table(path, names, X.tolist())
+        # Six digits are what single precision has.
+        write_table(path, names, ([f"{x:.6g}" for x in row] for row in X.tolist()))
         return
     with in_place(path) as temporary, temporary.open("wb") as file:
         if path.suffix.lower() == ".npy":
@@ -42,7 +43,7 @@ def write_array(path: Path, X: npt.NDArray[Any], names: Sequence[str]) -> None:
 
 
 def write_predictions(path: Path, rows: Rows, found: Classified) -> None:
-    """A line for each row: its number or file, the label it came with, what it is taken for, how surely."""
+    """A line for each row: its number, name or file, its label if it has one, what it is taken for."""
     given = rows.labels if rows.labels is not None else [None] * len(rows.X)
     places = rows.files or range(1, len(rows.X) + 1)
     lines = (

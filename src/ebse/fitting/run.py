@@ -42,8 +42,8 @@ class Fitted(NamedTuple):
 
 def begin(config: FitConfig, folder: Path, *, force: bool) -> tuple[Run, Rows]:
     """A new run in ``folder``, and its rows; whatever is refused is refused before anything is written."""
-    config = FitConfig(**{**vars(config), "data": str(Path(config.data).resolve())})
     rows = read_rows(config.data, **config.reading)
+    config = FitConfig(**{**vars(config), "data": str(Path(config.data).resolve())})
     if rows.labels is not None:
         require_classes(rows)
     columns = Columns.found_in(rows, split=config.split)
@@ -56,8 +56,9 @@ def begin(config: FitConfig, folder: Path, *, force: bool) -> tuple[Run, Rows]:
     if (folder / CONFIG).exists():
         if not force:
             raise FileExistsError(
-                f"{folder} must not hold a run already, got one; go on with it by `ebse resume {folder}`, "
-                "choose another folder with --out, or begin anew with --force"
+                f"{folder} must not hold a run already, got one of {Path(config_of(folder).data).name}; "
+                "choose another folder with --out, begin anew with --force, or go on by "
+                f"`ebse resume {folder}`"
             )
         config_of(folder)
         read_results(folder)

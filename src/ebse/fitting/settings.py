@@ -14,6 +14,8 @@ class FitConfig:
     _: KW_ONLY
     label: str | None = None
     """Column of labels; rows where it is empty have none."""
+    id: str | None = None
+    """Column of a table that rows are called by in predictions."""
     drop: tuple[str, ...] = ()
     """Columns that are left out."""
     delimiter: str | None = None
@@ -61,7 +63,9 @@ class FitConfig:
     @property
     def reading(self) -> dict[str, Any]:
         """How the file is read."""
-        return {name: getattr(self, name) for name in ("label", "drop", "delimiter", "array", "missing")}
+        return {
+            name: getattr(self, name) for name in ("label", "id", "drop", "delimiter", "array", "missing")
+        }
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -22,6 +22,7 @@ def read_rows(
     delimiter: str | None = None,
     array: str | None = None,
     missing: bool = False,
+    id: str | None = None,  # noqa: A002
 ) -> Rows:
     """Rows of a file or a folder.
 
@@ -42,6 +43,8 @@ def read_rows(
         The array of an npz file that rows are in, where it has several.
     missing
         Whether entries may be missing; they become NaN.
+    id
+        The column of a table that rows are called by.
     """
     path = Path(path)
     # Of os, because Path's own one raises where a name is too long.
@@ -50,7 +53,9 @@ def read_rows(
     delimiter = "\t" if delimiter == "tab" else delimiter
     kind = "folder" if path.is_dir() else path.suffix.lower()
     _require_fitting(path, kind, drop, delimiter, array)
-    wanted = Wanted(label, drop, only, missing)
+    if id is not None and only is None and kind not in DELIMITERS:
+        raise ValueError(f"--id must be for a column of a table, got {path}; leave it out")
+    wanted = Wanted(label, drop, only, missing, id)
     if kind == "folder":
         return read_folder(path, wanted)
     if path.stat().st_size == 0:

@@ -1,6 +1,7 @@
 """What every reader gives: rows of numbers with what their file says about them."""
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ class Rows(NamedTuple):
     shape: tuple[int, int] | None = None
     """Height and width, where rows are images."""
     files: tuple[str, ...] | None = None
-    """The file that each row was read from, where it is one of its own."""
+    """The file that each row was read from, where it is one of its own, or what --id calls it."""
     notes: tuple[str, ...] = ()
     """What was decided while reading, to be said aloud."""
 
@@ -88,6 +89,8 @@ class Wanted(NamedTuple):
     only: tuple[str, ...] | None = None
     """Columns of numbers in the order wanted, whatever else there is; None: all that are not dropped."""
     missing: bool = False
+    id: str | None = None
+    """The column that rows are called by."""
 
     def places(self, path: Path, names: tuple[str, ...]) -> tuple[list[int], int | None]:
         """Positions of the columns of numbers, and of the label."""
@@ -104,19 +107,22 @@ class Wanted(NamedTuple):
             return [place[name] for name in self.only], (
                 None if self.label is None else place.get(self.label)
             )
-        for option, name in (("--label", self.label), *(("--drop", name) for name in self.drop)):
+        asked = (("--label", self.label), ("--id", self.id), *(("--drop", name) for name in self.drop))
+        for option, name in asked:
             if name is not None and name not in names:
+                near = get_close_matches(name.lower(), [n.lower() for n in names], 1)
+                meant = [n for n in names if n.lower() in near]
                 raise bad(
                     path,
                     f"have the column that {option} names",
                     f"{name!r}; it has {_listed(names)}",
-                    "correct it",
+                    f"did you mean {meant[0]!r}?" if meant else "correct it (several are parted by spaces)",
                 )
         if self.label in self.drop:
             raise ValueError(
                 f"--label and --drop must name different columns, got {self.label!r} for both; leave one out"
             )
-        kept = [at for at, name in enumerate(names) if name != self.label and name not in self.drop]
+        kept = [at for at, name in enumerate(names) if name not in (self.label, self.id, *self.drop)]
         return kept, None if self.label is None else names.index(self.label)
 
     def require_size(self, path: Path, X: Numbers) -> None:

@@ -1,6 +1,7 @@
 """Tables in text: csv and tsv, read line by line so that whatever is wrong has a place."""
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,6 +41,7 @@ class _Table:
     def __init__(self, path: Path, reader: Any, delimiter: str) -> None:
         self.path, self.reader, self.delimiter = path, reader, delimiter
         self.notes: list[str] = []
+        self.label: str | None = None
 
     def read(self, wanted: Wanted) -> Rows:
         lines = self._lines()
@@ -51,7 +53,9 @@ class _Table:
         if names[0] == "":
             wanted = wanted._replace(drop=(*wanted.drop, ""))
         kept, at = wanted.places(self.path, names)
-        blocks, labels = [], []
+        called = None if wanted.id not in names else names.index(str(wanted.id))
+        self.label = wanted.label
+        blocks, labels, ids = [], [], []
         block: list[list[float]] = []
         for line in self._with_first(unread, lines):
             if len(line) != len(names):
@@ -64,13 +68,16 @@ class _Table:
             block.append(self._numbers([line[i] for i in kept], [names[i] for i in kept], wanted.missing))
             if at is not None:
                 labels.append(None if line[at].strip().lower() in MISSING else line[at].strip())
+            if called is not None:
+                ids.append(line[called].strip())
             if len(block) == BLOCK:
                 blocks.append(np.array(block))
                 block = []
         X = np.concatenate([*blocks, np.array(block).reshape(len(block), len(kept))])
         wanted.require_size(self.path, X)
         found = None if at is None else np.array(labels, dtype=object)
-        return Rows(self.path, X, tuple(names[i] for i in kept), found, notes=tuple(self.notes))
+        own = tuple(ids) if called is not None else None
+        return Rows(self.path, X, tuple(names[i] for i in kept), found, files=own, notes=tuple(self.notes))
 
     def _lines(self) -> Iterator[list[str]]:
         """Lines that are not blank."""
@@ -143,7 +150,30 @@ class _Table:
                     return found
         except ValueError:
             pass
+        self._require_numbers(cells, names)
         return [self._number(cell, name, missing) for cell, name in zip(cells, names, strict=True)]
+
+    def _require_numbers(self, cells: list[str], names: list[str]) -> None:
+        """Refuse words, all of a line at once, with what to do about their columns."""
+        known = MISSING | set(TRUTH)
+        words = [
+            (cell, name)
+            for cell, name in zip(cells, names, strict=True)
+            if cell.strip().lower() not in known and not _is_number(cell.strip())
+        ]
+        if not words:
+            return
+        cell, name = words[0]
+        columns = " ".join(repr(each) if " " in each else each for _, each in words)
+        remedy = f"leave out what is not needed with --drop {columns}, or call rows by a column with --id"
+        if self.label is None:
+            remedy += ", or name the column of labels with --label"
+        if re.fullmatch(r"[-+]?\d+,\d+", cell.strip()):
+            remedy = "save it with decimal points instead of commas"
+        shown = cell if len(cell) <= 30 else cell[:30] + "…"
+        more = f", and words in {len(words) - 1} more columns" if len(words) > 1 else ""
+        place = f"in line {self.reader.line_num}, column {name!r}"
+        raise bad(self.path, "hold numbers", f"{shown!r} {place}{more}", remedy)
 
     def _number(self, cell: str, name: str, missing: bool) -> float:
         text, place = cell.strip().lower(), f"in line {self.reader.line_num}, column {name!r}"
@@ -153,14 +183,6 @@ class _Table:
             raise missing_allowed(self.path, place)
         if text in TRUTH:
             return TRUTH[text]
-        if not _is_number(text):
-            shown = cell if len(cell) <= 30 else cell[:30] + "…"
-            raise bad(
-                self.path,
-                "hold numbers",
-                f"{shown!r} {place}",
-                f"pass --label {name!r} if that is the label, --drop {name!r} if it is not needed",
-            )
         value = float(text)
         if abs(value) > LARGEST:
             raise bad(self.path, "hold finite numbers", f"{cell!r} {place}", "correct or remove it")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ebse.reading import read_arrays
 from ebse.report import drawings
-from ebse.report.parts import Beside, Heading, Line, Part, Picture, Row, Section, Table
+from ebse.report.parts import Beside, Heading, Line, Part, Picture, Row, Section, Table, Text
 from ebse.report.summaries import REFERENCE, accuracies, accuracy_lines
 from ebse.runs import ROWS
 
@@ -47,6 +47,10 @@ def _facts(config: Row, found: dict[str, Row]) -> list[Line]:
         lines.append(
             ("rows and columns", f"{found['finished']['n_rows']} × {found['finished']['n_columns']}")
         )
+    asked = {"split at quartiles": config["split"], "missing entries filled": config["missing"]}
+    done = [words for words, on in asked.items() if on]
+    if done:
+        lines.append(("columns", ", ".join(done)))
     lines.append(("hidden units, law", f"{config['n_components']}, {config['law']}"))
     if "training" in found:
         history = found["training"]["history"]
@@ -70,7 +74,14 @@ def _labels(folder: Path, row: Row) -> list[Part]:
         doubtful: list[Line] = [("row", "taken for", *header[3:])]
         doubtful += [(line[0], line[2], *line[3:]) for line in asked[:UNSURE]]
         if asked:
-            parts += [Heading("Rows to label next: those it is least sure of"), Table(doubtful)]
+            parts += [
+                Heading("Rows to label next: those it is least sure of"),
+                Text(
+                    "Row 1 is the first below the names. Shares rank rows; with few labels they are far too "
+                    "sure of themselves to be probabilities. All rows: predictions.csv, beside this page."
+                ),
+                Table(doubtful),
+            ]
     return parts
 
 
@@ -82,6 +93,11 @@ def _evaluated(rows: list[Row]) -> list[Part]:
     first = by_shots[shots[0]]
     parts: list[Part] = [
         Heading("How well few labels do"),
+        Text(
+            f"{REFERENCE}: logistic regression on one representation of each row. FewShotClassifier: on "
+            "several drawn ones where that promises a gain, otherwise the same. Intervals speak of other "
+            "choices among the same labelled rows; where these are few, they say little of other rows."
+        ),
         Picture(
             "dots",
             lambda: drawings.dots(first),

@@ -10,7 +10,7 @@ from pathlib import Path
 import matplotlib as mpl
 
 from ebse.files import in_place
-from ebse.report.parts import Beside, Heading, Line, Part, Picture, Section, Table
+from ebse.report.parts import Beside, Heading, Line, Part, Picture, Section, Table, Text
 from ebse.report.sections import section
 from ebse.report.style import STYLE
 
@@ -28,7 +28,9 @@ def write_report(
 ) -> Path:
     """The page of one or more runs, at ``path``; its pictures also as PNG files in the folder ``figures``."""
     if not folders:
-        raise ValueError("folders must have at least one run, got none; make one with `ebse experiment`")
+        raise ValueError(
+            "folders must have at least one run, got none; make one with `ebse fit` or `ebse experiment`"
+        )
     sections = [section(Path(folder)) for folder in folders]
     claims = [line for each in sections for line in each.claims]
     body = ["<h1>Energy-based stochastic ensembles</h1>"]
@@ -71,6 +73,8 @@ def _part(part: Part) -> str:
     match part:
         case Heading(text):
             return f"<h3>{html.escape(text)}</h3>"
+        case Text(words):
+            return f"<p>{html.escape(words)}</p>"
         case Table(lines):
             return _table(lines)
         case Beside(pictures):

@@ -36,7 +36,13 @@ class Heading(NamedTuple):
     text: str
 
 
-Part = Picture | Beside | Table | Heading
+class Text(NamedTuple):
+    """A paragraph."""
+
+    words: str
+
+
+Part = Picture | Beside | Table | Heading | Text
 
 
 class Section(NamedTuple):

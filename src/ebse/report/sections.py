@@ -40,7 +40,9 @@ def section(folder: Path) -> Section:
     """The part of the page that belongs to a run."""
     header, rows = read_header(folder), read_results(folder)
     if not rows:
-        raise ValueError(f"folders must hold results, got {folder}, which has none yet; let it run")
+        raise ValueError(
+            f"folders must hold results, got {folder}, which has none yet; go on with `ebse resume {folder}`"
+        )
     made: Any = {"manifolds": _manifolds, "one-shot": _one_shot, "fit": fit_section}.get(header["experiment"])
     if made is None:
         raise ValueError(
