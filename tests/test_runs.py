@@ -88,7 +88,7 @@ def test_a_run_that_was_killed_as_it_began_begins_again(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="locks are those of POSIX")
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     run = Run(tmp_path, "test", Config())
-    code = "import sys; from ebse.runs import _lock, Run; _lock(Run.__new__(Run), __import__('pathlib').Path(sys.argv[1]))"
+    code = "import pathlib, sys; from ebse.runs import Lock; Lock(pathlib.Path(sys.argv[1]))"
     command = [sys.executable, "-c", code, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "folder must be free" in done.stderr

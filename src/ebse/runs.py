@@ -36,13 +36,42 @@ class Step(NamedTuple):
 
 
 @final
+class Lock:
+    """Keeps other processes from a folder as long as it lives, where the system knows locks."""
+
+    def __init__(self, folder: Path) -> None:
+        if fcntl is None:
+            return
+        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT)
+        weakref.finalize(self, os.close, descriptor)
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            raise BlockingIOError(
+                f"folder must be free, got {folder}, on which another process is at work; wait for it, or "
+                "give another one"
+            ) from None
+        except OSError:
+            # Some file systems have no locks.
+            return
+
+
+@final
 class Run:
     """Results that survive: every line is on the disk when the next piece of work begins.
 
     ``data`` is a checksum of what the run is made of, where files may change between two calls.
     """
 
-    def __init__(self, folder: str | Path, experiment: str, config: Any, *, data: int | None = None) -> None:
+    def __init__(
+        self,
+        folder: str | Path,
+        experiment: str,
+        config: Any,
+        *,
+        data: int | None = None,
+        lock: "Lock | None" = None,
+    ) -> None:
         self.folder = Path(folder)
         self.experiment, self.config = experiment, config
         header = self.folder / CONFIG
@@ -54,7 +83,7 @@ class Run:
                 f"folder must be new, empty or a run of this experiment, got {self.folder}; give another one"
             )
         self.folder.mkdir(parents=True, exist_ok=True)
-        _lock(self, self.folder)
+        self._lock = lock or Lock(self.folder)
         self.rows, sound = _read_results(self.folder / ROWS)
         if header.exists() and (self.rows or self._is_same(header, now)):
             self._require_same(read_header(self.folder), now)
@@ -80,7 +109,7 @@ class Run:
         return any(all(row.get(name) == value for name, value in known.items()) for row in self.rows)
 
     def _is_same(self, header: Path, now: Row) -> bool:
-        was = json.loads(header.read_text())
+        was = read_header(header.parent)
         return all(was.get(name) == now[name] for name in ("format", "experiment", "config", "data"))
 
     def _require_same(self, was: Row, now: Row) -> None:
@@ -149,7 +178,7 @@ def _read_results(path: Path) -> tuple[list[Row], int | None]:
         rows = [json.loads(line) for line in whole.splitlines()]
         if not all(isinstance(row, dict) and isinstance(row.get("kind"), str) for row in rows):
             raise ValueError
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ValueError(
             f"{path} must hold a line of JSON for each result; it is damaged; restore it, or give "
             "another folder"
@@ -162,24 +191,6 @@ def _foreign(folder: Path) -> bool:
     return folder.exists() and any(
         path.name != LOCK and not path.name.endswith(".partial") for path in folder.iterdir()
     )
-
-
-def _lock(holder: Run, folder: Path) -> None:
-    """Keep other processes from the folder as long as there is a holder, where the system knows locks."""
-    if fcntl is None:
-        return
-    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT)
-    weakref.finalize(holder, os.close, descriptor)
-    try:
-        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        raise BlockingIOError(
-            f"folder must be free, got {folder}, on which another process is at work; wait for it, or give "
-            "another one"
-        ) from None
-    except OSError:
-        # Some file systems have no locks.
-        return
 
 
 def _plain(x: Any) -> Any:

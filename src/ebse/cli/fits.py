@@ -13,6 +13,7 @@ from ebse.fitting.run import (
     Fitted,
     begin,
     carry_out,
+    config_of,
     finished,
     require_folder,
     resumed,
@@ -43,9 +44,9 @@ def resume(run: Path, *, json: bool) -> None:
             write_report([run], run / PAGE)
         _said(run, json=json, already=True)
         return
-    held = resumed(run)
-    config: FitConfig = held.config
-    _carried_out(held, read_rows(config.data, **config.reading), json=json)
+    config = config_of(run)
+    rows = read_rows(config.data, **config.reading)
+    _carried_out(resumed(run, rows), rows, json=json)
 
 
 def _carried_out(run: Run, rows: Rows, *, json: bool, tensorboard: Path | None = None) -> None:
@@ -81,8 +82,8 @@ def _said(folder: Path, *, json: bool, already: bool = False) -> None:
     facts: dict[str, Any] = {
         "run": str(folder),
         "finished_before": already,
-        "n_rows": found["finished"]["n_rows"],
-        "n_columns": found["finished"]["n_columns"],
+        "n_rows": found["finished"].get("n_rows"),
+        "n_columns": found["finished"].get("n_columns"),
         "model": str(folder / MODEL),
         "report": str(folder / PAGE),
     }

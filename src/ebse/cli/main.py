@@ -88,6 +88,8 @@ def report(
     json
         Print one JSON object instead of a sentence.
     """
+    if out.suffix.lower() not in (".html", ".htm") or out.is_dir():
+        raise ValueError(f"--out must be a page that ends in .html, got {out}; choose another name")
     from ebse.report import write_report
 
     path = write_report(runs, out, figures=figures)
@@ -122,6 +124,9 @@ def main() -> None:
         raise SystemExit(BAD_INPUT) from None
     except (ValueError, TypeError, OSError, ImportError, FloatingPointError) as error:
         fail(_said(error))
+        raise SystemExit(BAD_INPUT) from None
+    except MemoryError:
+        fail("there is not enough memory for this; ask for less, or give fewer rows")
         raise SystemExit(BAD_INPUT) from None
     except Exception:
         traceback.print_exc()

@@ -14,6 +14,8 @@ from ebse.fitting.run import PAGE, Fitted, load, resumed
 from ebse.reading import Rows, read_rows
 from ebse.report import write_report
 
+BYTE = 255
+"""The largest grey value of an 8-bit image."""
 ENOUGH = 30
 """Labelled rows of each class from which on episodes say something of other rows."""
 
@@ -178,7 +180,7 @@ def _rows(
 ) -> Rows:
     """Rows of another file with the columns of the run, and labels where it has some."""
     config, alike = fitted.config, data.suffix == Path(fitted.config.data).suffix
-    return read_rows(
+    rows = read_rows(
         data,
         label=config.label if labelled else None,
         id=config.id,
@@ -187,6 +189,19 @@ def _rows(
         array=array or (config.array if alike else None),
         missing=config.missing,
     )
+    _require_scale(fitted, rows)
+    return rows
+
+
+def _require_scale(fitted: Fitted, rows: Rows) -> None:
+    """Refuse grey values where shares were learned from, and the other way round."""
+    low, width = fitted.rbse.feature_low_, fitted.rbse.feature_width_
+    shares_learned = not low.any() and bool((width == 1).all()) and bool(np.isnan(fitted.columns.cuts).all())
+    X, must = rows.X, f"{rows.path} must be on the scale that was learned from"
+    if bool((width == BYTE).all()) and X.dtype.kind == "f" and X.size and float(np.nanmax(X)) <= 1:
+        raise ValueError(f"{must}, grey values from 0 to 255, got values up to 1; multiply them by 255")
+    if shares_learned and X.dtype == np.uint8 and X.max(initial=0) > 1:
+        raise ValueError(f"{must}, from 0 to 1, got grey values up to {X.max()}; divide them by 255")
 
 
 def _named(data: Path, what: str, suffix: str) -> Path:

@@ -63,7 +63,9 @@ def require_classes(rows: Rows, *, least: int = 1) -> None:
             f"{rows.path} must have at least {least} labelled rows of every class, got {counts.min()} of "
             f"{str(few)!r}; label more rows, or lower --shots"
         )
-    if len(words) > len(rows.labels) // 2 and len(words) > 20:
+    # Many numbers with a fraction are quantities; many words may be letters of an alphabet, one label each.
+    quantities = any(not str(w).lstrip("+-").isdigit() and _is_number(str(w)) for w in words)
+    if len(words) > 20 and (quantities or len(words) == len(rows.labels)):
         raise ValueError(
             f"{rows.path} must have labels that rows share, got {len(words)} different ones in "
             f"{counts.sum()} rows; name the column of classes with --label"
@@ -126,3 +128,11 @@ def evaluated(
         )
     ]
     return FewShotResult(pd.concat([part.rows for part in found]), found[0].baseline)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -13,7 +13,7 @@ N_COMPONENTS, N_COLUMNS, N_SAMPLES = 100, 60, 30
 
 
 def save_pictures(path: Path, rbse: RBSE, columns: Columns) -> None:
-    """Components, strongest first where rows are no images, presence, and samples in [0, 1]."""
+    """Components, strongest first, and samples in [0, 1]."""
     W = rbse.effective_components_
     chosen = np.argsort(-np.abs(W).sum(1))[:N_COMPONENTS]
     shown = np.arange(W.shape[1])

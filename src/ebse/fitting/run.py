@@ -3,6 +3,7 @@
 import os
 import shutil
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from ebse.fitting.outputs import write_predictions
 from ebse.fitting.pictures import save_pictures
 from ebse.fitting.settings import FitConfig
 from ebse.reading import Rows, read_arrays, read_rows
-from ebse.runs import CONFIG, LOCK, ROWS, Run, Step, read_header, read_results
+from ebse.runs import CONFIG, LOCK, ROWS, Lock, Run, Step, read_header, read_results
 
 EXPERIMENT = "fit"
 MODEL, COLUMNS, LABELLED, PICTURES = "model.safetensors", "columns.npz", "labelled.npz", "pictures.npz"
@@ -47,12 +48,13 @@ def begin(config: FitConfig, folder: Path, *, force: bool) -> tuple[Run, Rows]:
     if rows.labels is not None:
         require_classes(rows)
     columns = Columns.found_in(rows, split=config.split)
-    require_settings(RBSE(**config.parameters), columns.filled(columns.apply(rows.X[:2])))
+    require_settings(RBSE(**config.parameters), columns.filled(columns.apply(rows.X))[:2])
     # The estimator learns nothing at this rate, and says so nowhere.
     if config.learning_rate == 0:
         raise ValueError("learning_rate must be > 0, got 0; pass 0.1 for one")
     seed_of(config.random_state)
     require_folder(folder)
+    held = None
     if (folder / CONFIG).exists():
         if not force:
             raise FileExistsError(
@@ -62,6 +64,7 @@ def begin(config: FitConfig, folder: Path, *, force: bool) -> tuple[Run, Rows]:
             )
         config_of(folder)
         read_results(folder)
+        held = Lock(folder)
         # Of a process that was killed while it wrote.
         partial = [path for path in folder.glob(".*.partial") if path.is_file()]
         known = {*(folder / name for name in (*FILES, LOCK, TRAINING)), *partial}
@@ -71,10 +74,11 @@ def begin(config: FitConfig, folder: Path, *, force: bool) -> tuple[Run, Rows]:
                 f"{folder} must hold nothing but the run to begin anew, got {others[0]}; move it away, or "
                 "choose another folder with --out"
             )
-        for path in (*(folder / name for name in FILES), *partial):
-            path.unlink(missing_ok=True)
         shutil.rmtree(folder / TRAINING, ignore_errors=True)
-    return Run(folder, EXPERIMENT, config), rows
+        # The header goes last: without it nobody could tell that this is a run.
+        for path in (*partial, *(folder / name for name in reversed(FILES))):
+            path.unlink(missing_ok=True)
+    return Run(folder, EXPERIMENT, config, data=_checksum(rows), lock=held), rows
 
 
 def finished(folder: Path) -> bool:
@@ -139,9 +143,12 @@ def config_of(folder: Path) -> FitConfig:
     return FitConfig.from_json(header["config"])
 
 
-def resumed(folder: Path) -> Run:
-    """The run in a folder, to be gone on with."""
-    return Run(folder, EXPERIMENT, config_of(folder))
+def resumed(folder: Path, rows: Rows | None = None) -> Run:
+    """The run in a folder, to be gone on with; the rows, if given, must be those that it began with."""
+    config, began = config_of(folder), read_header(folder).get("data")
+    if rows is not None and began is not None and began != _checksum(rows):
+        raise _changed(rows.path)
+    return Run(folder, EXPERIMENT, config, data=began)
 
 
 def load(folder: Path) -> Fitted:
@@ -190,6 +197,12 @@ def _labels(run: Run, rbse: RBSE, columns: Columns, rows: Rows) -> Labelled | No
         given = {"labels": counts, "n_sweeps": found.n_sweeps, "source": found.source}
         run.add({"kind": "labels", **given, "predicted": found.counts()})
     return labelled
+
+
+def _checksum(rows: Rows) -> int:
+    """Of the rows and their labels."""
+    total = zlib.crc32(np.ascontiguousarray(rows.X).tobytes())
+    return zlib.crc32(repr(None if rows.labels is None else rows.labels.tolist()).encode(), total)
 
 
 def _shape(columns: Columns) -> Any:

@@ -143,7 +143,7 @@ def _parsed(path: Path) -> tuple[Facts, Tensors]:
         size = int.from_bytes(content[:8], "little")
         header = json.loads(content[8 : 8 + size])
         facts: Facts = dict(json.loads(header["__metadata__"]["ebse"]))
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(
             f"{path} must be a file written by ebse, got something else or a damaged one "
             f"({type(error).__name__}: {error}); restore it from a copy"

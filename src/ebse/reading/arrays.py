@@ -27,6 +27,8 @@ FLOATS = (np.float16, np.float32, np.float64)
 """Types that are kept; others become the last of them."""
 LARGEST = 2**35
 """Bytes that an array in a compressed file may claim."""
+LONGEST_HEADER = 10_000
+"""Bytes of a header, as NumPy has it."""
 LOOSE, DENSEST = 2**26, 300
 """Bytes up to which any compression is believed, and the ratio above which more is taken for a bomb."""
 BROKEN = (
@@ -59,6 +61,8 @@ def read_npz(path: Path, wanted: Wanted, *, array: str | None = None) -> Rows:
     try:
         with zipfile.ZipFile(path) as archive:
             shapes = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+            for info in archive.infolist():
+                _require_credible(path, info)
             if not shapes:
                 raise bad(path, "hold arrays", "none", "save some with numpy.savez")
             chosen = _chosen(path, archive, shapes, array, label)
@@ -110,8 +114,8 @@ def _chosen(
     return several[0]
 
 
-def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Numbers:
-    """An array of the archive; no more is read than its header claims."""
+def _require_credible(path: Path, info: zipfile.ZipInfo) -> None:
+    """Refuse what would unpack to far more than it weighs, before anything of it is unpacked."""
     size = info.file_size
     if size > LARGEST or (size > LOOSE and size > DENSEST * max(info.compress_size, 1)):
         raise bad(
@@ -120,6 +124,16 @@ def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Numb
             f"{info.filename} of {size} bytes made of {info.compress_size}",
             "save it uncompressed (numpy.savez)",
         )
+    # Other methods unpack whole chunks, whatever is asked for.
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise bad(
+            path, "be written by NumPy", f"{info.filename} of another compression", "save it with numpy.savez"
+        )
+
+
+def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Numbers:
+    """An array of the archive; no more is read than its header claims."""
+    size = info.file_size
     with archive.open(info) as file:
         shape, fortran, dtype = _header(path, file, info.filename)
         start = file.tell()
@@ -134,7 +148,11 @@ def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Numb
 def _header(path: Path, file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, order and type that an npy header claims."""
     try:
-        # At most so much is ever parsed: a header is a line of text.
+        # At most so much is ever read: a header is a line of text.
+        begin = file.read(12)
+        if begin[6:7] > b"\x01" and int.from_bytes(begin[8:12], "little") > LONGEST_HEADER:
+            raise ValueError("it is longer than any header")
+        file.seek(0)
         version = npy.read_magic(file)
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, fortran, dtype = read(file)
@@ -186,6 +204,7 @@ def _rows(path: Path, X: Numbers, y: Labels | None, wanted: Wanted) -> Rows:
     if X.ndim == 3:
         shape = (X.shape[1], X.shape[2])
         X = X.reshape(len(X), -1)
+        wanted.require_count(path, X.shape[1])
     names = numbered(X.shape[1])
     kept, at = wanted.places(path, names)
     if len(kept) < len(names):

@@ -1,5 +1,6 @@
 """What every reader gives: rows of numbers with what their file says about them."""
 
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -44,7 +45,8 @@ def word(value: Any) -> str:
     """A label as a word: 3, 3.0 and "3" are the same."""
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         value = int(value)
-    return str(value).strip()
+    text = str(value).strip()
+    return text.partition(".")[0] if re.fullmatch(r"[-+]?\d+\.0*", text) else text
 
 
 def bad(path: Path, must: str, got: str, remedy: str) -> ValueError:

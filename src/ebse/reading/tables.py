@@ -9,12 +9,14 @@ from typing import Any, final
 
 import numpy as np
 
-from ebse.reading.rows import LARGEST, Rows, Wanted, bad, missing_allowed, numbered
+from ebse.reading.rows import LARGEST, Rows, Wanted, bad, missing_allowed, numbered, word
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 OTHERS = ("\t", ";", "|", ",")
 MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
 """Words for an entry that is not there, in any case."""
+UNLABELLED = MISSING - {"none", "null"}
+"""Words for no label: "none" may be a class."""
 TRUTH = {"true": 1.0, "false": 0.0}
 BLOCK = 4096
 """Rows that become an array at once."""
@@ -67,7 +69,7 @@ class _Table:
                 )
             block.append(self._numbers([line[i] for i in kept], [names[i] for i in kept], wanted.missing))
             if at is not None:
-                labels.append(None if line[at].strip().lower() in MISSING else line[at].strip())
+                labels.append(None if line[at].strip().lower() in UNLABELLED else word(line[at]))
             if called is not None:
                 ids.append(line[called].strip())
             if len(block) == BLOCK:

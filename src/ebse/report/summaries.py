@@ -118,10 +118,15 @@ def interval(x: BySeed) -> Interval:
 def paired(x: BySeed, reference: BySeed) -> BySeed:
     """x − reference, of the same episodes and training seeds; seeds that one of them lacks are left out."""
     if None in reference:
-        return {seed: values - reference[None] for seed, values in x.items()}
+        base = reference[None]
+        return {seed: values - base for seed, values in x.items() if values.shape == base.shape}
     if None in x:
-        return {seed: x[None] - values for seed, values in reference.items()}
-    return {seed: values - reference[seed] for seed, values in x.items() if seed in reference}
+        return {seed: x[None] - values for seed, values in reference.items() if values.shape == x[None].shape}
+    return {
+        seed: values - reference[seed]
+        for seed, values in x.items()
+        if seed in reference and reference[seed].shape == values.shape
+    }
 
 
 def difference(x: BySeed, reference: BySeed) -> Interval | None:

@@ -1,0 +1,165 @@
+"""What a reviewer found: each of these was wrong once."""
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cli.lines import SMALL, ran
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def table(path: str, lines: list[str], names: str = "a,b,kind") -> None:
+    Path(path).write_text("\n".join([names, *lines]) + "\n")
+
+
+def classes(run: str) -> list[str]:
+    rows = [json.loads(line) for line in (Path(run) / "rows.jsonl").read_text().splitlines()]
+    return list(next(row for row in rows if row["kind"] == "labels")["labels"])
+
+
+def test_force_leaves_a_run_alone_that_another_process_works_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    table("t.csv", ["0,1,x", "1,0,y"] * 10)
+    assert ran(f"fit t.csv {SMALL} --label kind", monkeypatch) == 0
+    before = sorted(path.name for path in Path("runs/t").iterdir())
+    code = (
+        "import pathlib, sys; from ebse.runs import Lock\n"
+        "held = Lock(pathlib.Path('runs/t')); print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        assert ran(f"fit t.csv {SMALL} --label kind --force", monkeypatch) == 2
+        other.communicate("")
+    assert sorted(path.name for path in Path("runs/t").iterdir()) == before
+
+
+def test_a_column_that_is_empty_at_first_is_filled(monkeypatch: pytest.MonkeyPatch) -> None:
+    table("t.csv", [",1", ",0", *["1,0", "0,1"] * 10], names="a,b")
+    assert ran(f"fit t.csv {SMALL} --missing", monkeypatch) == 0
+
+
+def test_labels_with_and_without_a_point_are_the_same(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    table("t.csv", ["0,1,0.0", "1,0,1.0", "1,1,"] * 8)
+    table("u.csv", ["0,1,0", "1,0,1"] * 8)
+    assert ran(f"fit t.csv {SMALL} --label kind", monkeypatch) == 0
+    assert classes("runs/t") == ["0", "1"]
+    assert ran("predict runs/t u.csv", monkeypatch) == 0
+
+
+def test_none_is_a_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    table("t.csv", ["0,1,none", "1,0,mild", "1,1,NA"] * 8)
+    assert ran(f"fit t.csv {SMALL} --label kind", monkeypatch) == 0
+    assert classes("runs/t") == ["mild", "none"]
+
+
+@pytest.mark.filterwarnings("ignore:The number of unique classes is greater than 50%")
+def test_many_classes_of_one_label_and_quantities_for_labels(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    letters = [f"{i % 2},{i // 2 % 2},{chr(97 + i) if i < 26 else ''}" for i in range(40)]
+    table("t.csv", letters)
+    assert ran(f"fit t.csv {SMALL} --label kind", monkeypatch) == 0
+    table("u.csv", [f"{i % 2},{i // 2 % 2},{i}.5" for i in range(26)])
+    assert ran(f"fit u.csv {SMALL} --label kind", monkeypatch) == 2
+    assert "must have labels that rows share" in capsys.readouterr().err
+
+
+def test_labels_may_not_change_between_stop_and_resume(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    lines = ["0,1,x", "1,0,y"] * 10
+    table("t.csv", lines)
+
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ebse.fitting.run.save_pictures", stopped)
+        assert ran(f"fit t.csv {SMALL} --label kind", monkeypatch) == 130
+    table("t.csv", ["0,1,z", *lines[1:]])
+    assert ran("resume runs/t", monkeypatch) == 2
+    assert "must be what the run began with" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["precious.csv", "folder"])
+def test_a_page_takes_no_other_files_place(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    table("precious.csv", ["0,1", "1,0"] * 5, names="a,b")
+    Path("folder").mkdir()
+    assert ran(f"fit precious.csv {SMALL}", monkeypatch) == 0
+    before = Path("precious.csv").read_bytes()
+    assert ran(f"report runs/precious --out {name}", monkeypatch) == 2
+    assert "--out must be a page that ends in .html" in capsys.readouterr().err
+    assert Path("precious.csv").read_bytes() == before
+
+
+def test_images_of_another_size_or_scale(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    rng = np.random.default_rng(0)
+    grey = rng.integers(0, 256, (20, 3, 3), dtype=np.uint8)
+    np.savez("t.npz", X=grey, y=np.arange(20) % 2)
+    np.savez("large.npz", X=rng.integers(0, 256, (20, 4, 4), dtype=np.uint8))
+    np.savez("shares.npz", X=grey / 255)
+    assert ran(f"fit t.npz {SMALL} --label y", monkeypatch) == 0
+    assert ran("predict runs/t large.npz", monkeypatch) == 2
+    assert "have 9 values in a row" in capsys.readouterr().err
+    assert ran("predict runs/t shares.npz", monkeypatch) == 2
+    assert "grey values from 0 to 255, got values up to 1" in capsys.readouterr().err
+    np.savez("u.npz", X=(grey > 100).astype(float), y=np.arange(20) % 2)
+    assert ran(f"fit u.npz {SMALL} --label y", monkeypatch) == 0
+    assert ran("predict runs/u t.npz", monkeypatch) == 2
+    assert "from 0 to 1, got grey values up to" in capsys.readouterr().err
+
+
+def test_other_compressions_and_long_headers_are_not_unpacked(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    with zipfile.ZipFile("b.npz", "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("X.npy", bytes(1000))
+    assert ran("fit b.npz", monkeypatch) == 2
+    assert "of another compression" in capsys.readouterr().err
+    Path("h.npy").write_bytes(b"\x93NUMPY\x02\x00" + (2**31).to_bytes(4, "little") + bytes(100))
+    assert ran("fit h.npy", monkeypatch) == 2
+    assert "it is longer than any header" in capsys.readouterr().err
+
+
+def test_nested_json_and_half_an_evaluation(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    table("t.csv", ["0,1,x", "1,0,y"] * 10)
+    assert ran(f"fit t.csv {SMALL} --label kind", monkeypatch) == 0
+    with Path("runs/t/rows.jsonl").open("a") as file:
+        for method, n in (("RBM mean", 4), ("FewShotClassifier", 6)):
+            row = {"kind": "accuracy", "seed": None, "method": method, "n_shots": 1, "accuracies": [0.5] * n}
+            file.write(json.dumps(row) + "\n")
+    assert ran("report runs/t", monkeypatch) == 0
+    with Path("runs/t/rows.jsonl").open("a") as file:
+        file.write("[" * 100_000 + "]" * 100_000 + "\n")
+    assert ran("report runs/t", monkeypatch) == 2
+    assert "rows.jsonl must hold a line of JSON" in capsys.readouterr().err
+
+
+def test_a_bug_ends_with_one(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    table("t.csv", ["0,1", "1,0"] * 5, names="a,b")
+
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("ebse.cli.fits.begin", broken)
+    assert ran("fit t.csv", monkeypatch) == 1
+    assert "this is a bug of ebse" in capsys.readouterr().err
