@@ -44,7 +44,7 @@ DAMAGED = {
     "info, numbers for results": Bad(
         "run", "info run", "rows.jsonl must hold", rows(b"3\n", "run/rows.jsonl")
     ),
-    "info, data with gaps": Bad("", "info x.csv", "pass --missing", rows(b"a,b\n0,1\n,1\n", "x.csv")),
+    "info, data with gaps": Bad("", "info x.csv", "fitted with --missing", rows(b"a,b\n0,1\n,1\n", "x.csv")),
     "info, no such label": Bad(
         "", "info x.csv --label z", "the column that --label names", rows(NEW, "x.csv")
     ),

@@ -1,6 +1,7 @@
 """What a reviewer found: each of these was wrong once."""
 
 import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -163,3 +164,64 @@ def test_a_bug_ends_with_one(monkeypatch: pytest.MonkeyPatch, capsys: Captured) 
     monkeypatch.setattr("ebse.cli.fits.begin", broken)
     assert ran("fit t.csv", monkeypatch) == 1
     assert "this is a bug of ebse" in capsys.readouterr().err
+
+
+def separable(path: str, n: int, labelled: int, seed: int = 0) -> np.ndarray:
+    """Two classes that every column tells apart; quantities from 1 to 9, cut at 5 by all quartiles that matter."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    X = np.where(y[:, None] == 1, rng.uniform(6, 9, (n, 4)), rng.uniform(1, 4, (n, 4)))
+    words = [("high" if k else "low") if i < labelled else "" for i, k in enumerate(y)]
+    lines = [",".join([*(f"{x:.4f}" for x in row), word]) for row, word in zip(X, words, strict=True)]
+    table(path, lines, names="a,b,c,d,kind")
+    return np.where(y == 1, "high", "low")
+
+
+def test_answers_are_right_where_they_are_known(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    truth = separable("t.csv", 200, 6)
+    separable("new.csv", 60, 60, seed=1)
+    line = "fit t.csv --label kind --split --n-components 8 --n-epochs 100"
+    assert ran(line, monkeypatch) == 0
+    written = [line.split(",") for line in Path("runs/t/predictions.csv").read_text().splitlines()]
+    assert written[0] == ["row", "label", "predicted", "p(high)", "p(low)"]
+    assert [row[2] for row in written[1:]] == truth.tolist()
+    assert all((float(row[3]) > 0.5) == (row[2] == "high") for row in written[1:])
+    capsys.readouterr()
+    assert ran("predict runs/t new.csv --json", monkeypatch) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["accuracy"], told["n_labelled"], told["predicted"]) == (1.0, 60, {"high": 30, "low": 30})
+    assert ran("evaluate runs/t new.csv --shots 1 5 --n-episodes 5 --json", monkeypatch) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert {row["method"]: row["mean"] for row in rows if row["n_shots"] == 5} == {
+        "RBM mean": 1.0,
+        "FewShotClassifier": 1.0,
+        "columns, logistic regression": 1.0,
+    }
+
+
+def test_seeds_and_noise_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    separable("t.csv", 60, 60)
+    assert ran("fit t.csv --label kind --split --n-components 8 --n-epochs 50", monkeypatch) == 0
+    for name, flags in (("a", "--random-state 1"), ("b", "--random-state 2"), ("c", "--random-state 1")):
+        assert ran(f"sample runs/t -n 20 --out {name}.npy {flags}", monkeypatch) == 0
+        draws = f"transform runs/t t.csv --n-draws 2 --out {name}-draws.npy {flags}"
+        assert ran(draws + (" --noise 0.05" if name == "c" else ""), monkeypatch) == 0
+    a, b, c = (np.load(f"{name}.npy") for name in "abc")
+    np.testing.assert_array_equal(a, c)
+    assert not np.array_equal(a, b)
+    a, b, c = (np.load(f"{name}-draws.npy") for name in "abc")
+    assert not np.array_equal(a, b)
+    assert not np.array_equal(a, c)
+
+
+def test_names_of_a_stranger_are_escaped_and_doubt_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    table("t.csv", ["0,1,<script>", "1,0,y", "1,1,", "0,0,"] * 5, names="a,<b>,kind")
+    assert ran(f"fit t.csv {SMALL} --label kind", monkeypatch) == 0
+    page = Path("runs/t/report.html").read_text()
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    rows = [line.split(",") for line in Path("runs/t/predictions.csv").read_text().splitlines()[1:]]
+    sure = {row[0]: max(map(float, row[3:])) for row in rows if not row[1]}
+    listed = re.findall(r"<tr><td>(\d+)</td><td>(?:y|&lt;)", page.split("Rows to label next")[1])
+    assert [sure[row] for row in listed] == sorted(sure.values())[: len(listed)]
+    assert listed

@@ -37,7 +37,11 @@ def _run(folder: Path) -> dict[str, Any]:
         facts |= {"labels": found["labels"]["labels"], "rows taken for": found["labels"]["predicted"]}
     return {
         **facts,
-        **{name: value for name, value in header["config"].items() if value not in (None, [], False)},
+        **{
+            name: value
+            for name, value in header["config"].items()
+            if value is not None and value is not False and value != []
+        },
         **{f"version of {name}": value for name, value in dict(header["versions"]).items()},
     }
 

@@ -1,5 +1,6 @@
 """What ``ebse fit`` and ``ebse resume`` do."""
 
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from ebse.fitting.run import (
     MODEL,
     PAGE,
     PREDICTIONS,
+    TRAINING,
     Fitted,
     begin,
     carry_out,
@@ -39,6 +41,7 @@ def resume(run: Path, *, json: bool) -> None:
     """Go on with a fit; a finished one stays as it is."""
     require_folder(run)
     if finished(run):
+        shutil.rmtree(run / TRAINING, ignore_errors=True)
         if not (run / PAGE).exists():
             # It was stopped between the last result and its page.
             write_report([run], run / PAGE)

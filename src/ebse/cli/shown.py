@@ -15,8 +15,8 @@ SECONDS = 5.0
 
 
 def say(text: str) -> None:
-    """A result."""
-    print(text)
+    """A result; control characters, which a file may hold, do not reach the terminal."""
+    print("".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text))
 
 
 def say_json(facts: dict[str, Any]) -> None:

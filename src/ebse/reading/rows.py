@@ -60,7 +60,7 @@ def missing_allowed(path: Path, place: str) -> ValueError:
         path,
         "have a number everywhere",
         f"a missing one {place}",
-        "fill it, or pass --missing to have such entries filled by the ensemble",
+        "fill it, or have such entries filled by an ensemble that was fitted with --missing",
     )
 
 

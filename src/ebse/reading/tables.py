@@ -127,6 +127,8 @@ class _Table:
             )
         if cells[0] == "":
             self.notes.append("the first column has no name, as numbers of rows have, and is left out")
+        if any(numeric):
+            self.notes.append(f"the first line is taken for names of columns: {', '.join(cells[:5])}, …")
         return tuple(cells), None
 
     def _require_delimiter(self, names: tuple[str, ...], label: str | None) -> None:
