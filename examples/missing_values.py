@@ -7,8 +7,8 @@ entries, at random, is removed and filled again. Accuracy (more is better) and l
 on these. A column has as many of one value as of the other: where more of one are removed, the majority that
 is left is the other, and filling it in is right less than half of the time.
 
-The ensemble's size and number of fits were chosen with such entries in view, from some fifteen; with a tenth of
-the training it loses to the nearest neighbours.
+The ensemble's size and number of fits were chosen with such entries in view, from some fifteen; with a
+tenth of the training it loses to the nearest neighbours.
 """
 
 import numpy as np
