@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from cli.bad_files import few_labels, labelled
-from cli.lines import SMALL, ran
+from cli.bad_runs import Bad
+from cli.lines import SMALL, assert_refused, ran
 from ebse.cli.shown import Progress
 
 Copy = Callable[[str, Path], Path]
@@ -42,3 +43,18 @@ def copied(runs: Path) -> Copy:
         return Path(shutil.copytree(runs / name, folder / name))
 
     return copy
+
+
+@pytest.fixture
+def refused(
+    copied: Copy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[Bad], None]:
+    """Asserts that a command on copied runs is refused, and leaves them as they are."""
+
+    def check(bad: Bad) -> None:
+        for run in bad.runs.split():
+            copied(run, tmp_path)
+        bad.change(tmp_path)
+        assert_refused(bad.line, bad.piece, tmp_path, monkeypatch, capsys)
+
+    return check

@@ -1,14 +1,12 @@
 """Runs asked for what they do not have: refused in one line."""
 
-from pathlib import Path
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from cli.bad_files import BITS, image, npy, npz
 from cli.bad_runs import FIVE, NEW, NO_LABELS, Bad, both, cut, rows, without
-from cli.conftest import Copy
-from cli.lines import assert_refused
 
 USE = {
     "predict, no run": Bad("", "predict nowhere new.csv", "folder must be a run, got nowhere", rows(NEW)),
@@ -174,15 +172,5 @@ USE = {
 
 
 @pytest.mark.parametrize("name", USE)
-def test_bad_use(
-    name: str,
-    copied: Copy,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    bad = USE[name]
-    for run in bad.runs.split():
-        copied(run, tmp_path)
-    bad.change(tmp_path)
-    assert_refused(bad.line, bad.piece, tmp_path, monkeypatch, capsys)
+def test_bad_use(name: str, refused: Callable[[Bad], None]) -> None:
+    refused(USE[name])

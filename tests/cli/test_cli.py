@@ -8,22 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ebse.cli.main import main
+from cli.lines import ran
 from ebse.runs import read_header, read_results
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 """Of models that were trained for one epoch."""
 
 SMALL = "--n-episodes 2 --n-queries 3 --n-components 8 --n-epochs 1 --n-draws 2 --no-baselines"
-
-
-def ran(line: str, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(sys, "argv", ["ebse", *line.split()])
-    try:
-        main()
-    except SystemExit as end:
-        return int(end.code or 0)
-    return 0
 
 
 def test_an_experiment_and_its_page(

@@ -2,8 +2,11 @@
 
 import os
 from pathlib import Path
+from typing import Annotated
 
 from cyclopts import App, Parameter
+
+Json = Annotated[bool, Parameter(name="--json", help="Print one JSON object instead of sentences.")]
 
 
 def command(name: str, *examples: str) -> App:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
+from ebse.cli.command import Json
 from ebse.cli.shown import Progress, say, say_json
 from ebse.experiments.manifolds import ManifoldsConfig, manifolds
 from ebse.experiments.one_shot import one_shot
@@ -21,7 +22,6 @@ app = App(
     default_parameter=Parameter(consume_multiple=True, negative_iterable=()),
 )
 
-Json = Annotated[bool, Parameter(name="--json", help="Print one JSON object instead of sentences.")]
 Out = Annotated[
     Path | None, Parameter(help="Folder of the run; by default in runs/, named after the experiment.")
 ]

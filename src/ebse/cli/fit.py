@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ebse.cli.command import command, there
+from ebse.cli.command import Json, command, there
 from ebse.fitting.settings import FitConfig
 from ebse.runs import read_header
 
@@ -20,7 +20,6 @@ fit_app = command(
 )
 resume_app = command("resume", "resume runs/table")
 
-Json = Annotated[bool, Parameter(name="--json", help="Print one JSON object instead of sentences.")]
 Force = Annotated[bool, Parameter(help="Begin anew where there is something already.")]
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ebse.cli.command import command, there
+from ebse.cli.command import Json, command, there
 from ebse.cli.shown import say, say_json
 
 app = command("info", "info runs/table", "info model.safetensors --json", "info table.csv --label species")
@@ -21,7 +21,7 @@ def info(
     missing: Annotated[bool, Parameter(help="Whether entries of data may be missing.")] = False,
     delimiter: Annotated[str | None, Parameter(help="Of a table, where it is not the usual one.")] = None,
     array: Annotated[str | None, Parameter(help="The array of an npz file that holds the rows.")] = None,
-    json: Annotated[bool, Parameter(name="--json", help="Print one JSON object instead of lines.")] = False,
+    json: Json = False,
 ) -> None:
     """What a run, a model or a file of data holds."""
     there(file)

@@ -5,8 +5,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ebse.cli.command import command, there
-from ebse.cli.fit import Force, Json
+from ebse.cli.command import Json, command, there
+from ebse.cli.fit import Force
 from ebse.runs import read_header
 
 predict_app = command(

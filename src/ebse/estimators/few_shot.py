@@ -199,8 +199,8 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
         disagree; ``n_sweeps=0`` draws.
         """
         p = self._of_draws(X)
-        entropy = _entropy(p.mean(1))
-        return Uncertainty(entropy, entropy - _entropy(p).mean(1))
+        entropy = entropy_of(p.mean(1))
+        return Uncertainty(entropy, entropy - entropy_of(p).mean(1))
 
     def _filled(self, y: Any, blank: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
         """y with any label in place of those that are missing, where missing labels were announced."""
@@ -302,6 +302,7 @@ def _stacked(a: Any, b: Any) -> Any:
     )
 
 
-def _entropy(p: Array) -> Array:
+def entropy_of(p: Array) -> Array:
+    """−Σ p log p over the classes, the last axis, in nats."""
     found: Array = -(p * np.log(np.clip(p, 1e-300, None))).sum(-1)
     return found

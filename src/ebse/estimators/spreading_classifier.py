@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ebse.arguments import count
+from ebse.estimators.few_shot import entropy_of
 from ebse.estimators.inputs import at_the_door, seed_of
 from ebse.estimators.learned import learned
 from ebse.estimators.spreading import N_SIZED, ROUNDS, Clustering, clustered, scales_for, scores
@@ -101,7 +102,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             for Z in views
         ]
         step = max(len(rows) // N_SIZED, 1)
-        self._sized = [self._places([Z[::step] for Z in views])]
+        self._sized = self._places([Z[::step] for Z in views])
         return self._told(X[labelled], y[labelled])
 
     def relabel(self, X: Any, y: Any) -> Self:
@@ -132,7 +133,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         count("n", n)
         X = self._checked(X)
         Z, first = self._views(X)[0], self._clusterings[0][0]
-        places, entropy = first.places(Z), _entropy(self.predict_proba(X))
+        places, entropy = first.places(Z), entropy_of(self.predict_proba(X))
         worth = first.flow / first.flow.sum(1, keepdims=True)
         doubt = worth @ np.bincount(places, weights=entropy, minlength=len(first.centres))
         order: list[int] = []
@@ -168,7 +169,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _sized_rounds(self, places: list[list[Index]], target: Index, sizes: Array) -> None:
         """Scale the classes to their sizes among unlabelled rows, and let these speak, too, in rounds."""
-        asked, n = self._sized[0], len(sizes)
+        asked, n = self._sized, len(sizes)
         for _ in range(ROUNDS):
             p = self._shares(asked, self._scores) ** 2
             self._scales = scales_for(p, sizes)
@@ -281,8 +282,3 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         return tags
-
-
-def _entropy(p: Array) -> Array:
-    found: Array = -(p * np.log(np.clip(p, 1e-300, None))).sum(1)
-    return found

@@ -15,6 +15,7 @@ from ebse.estimators import RBSE, FewShotClassifier
 from ebse.evaluation import FewShotResult, few_shot
 from ebse.fitting.columns import Columns
 from ebse.reading import Rows
+from ebse.reading.tables import is_number
 
 Array = npt.NDArray[Any]
 
@@ -64,7 +65,7 @@ def require_classes(rows: Rows, *, least: int = 1) -> None:
             f"{str(few)!r}; label more rows, or lower --shots"
         )
     # Many numbers with a fraction are quantities; many words may be letters of an alphabet, one label each.
-    quantities = any(not str(w).lstrip("+-").isdigit() and _is_number(str(w)) for w in words)
+    quantities = any(not str(w).lstrip("+-").isdigit() and is_number(str(w)) for w in words)
     if len(words) > 20 and (quantities or len(words) == len(rows.labels)):
         raise ValueError(
             f"{rows.path} must have labels that rows share, got {len(words)} different ones in "
@@ -128,11 +129,3 @@ def evaluated(
         )
     ]
     return FewShotResult(pd.concat([part.rows for part in found]), found[0].baseline)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

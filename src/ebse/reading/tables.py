@@ -100,7 +100,7 @@ class _Table:
     def _names(self, first: list[str]) -> tuple[tuple[str, ...], list[str] | None]:
         """Names of the columns, and the first line where it is no header."""
         cells = [cell.strip() for cell in first]
-        numeric = [_is_number(cell) for cell in cells]
+        numeric = [is_number(cell) for cell in cells]
         counted = [list(map(str, range(start, start + len(cells)))) for start in (0, 1)]
         if all(numeric) and cells not in counted:
             self.notes.append(f"the first line has no names: columns are called 0 to {len(cells) - 1}")
@@ -163,7 +163,7 @@ class _Table:
         words = [
             (cell, name)
             for cell, name in zip(cells, names, strict=True)
-            if cell.strip().lower() not in known and not _is_number(cell.strip())
+            if cell.strip().lower() not in known and not is_number(cell.strip())
         ]
         if not words:
             return
@@ -193,7 +193,8 @@ class _Table:
         return value
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a text is a number as people write it."""
     try:
         value = float(text)
     except ValueError:
