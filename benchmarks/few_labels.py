@@ -2,8 +2,9 @@
 
     python benchmarks/few_labels.py --data FOLDER|digits --seeds 0 1 2 --shots 1 2 5 --json few_labels.json
 
-Episodes as in the paper: labelled examples and queries from images that nothing was learned from.
-``--choose`` draws other episodes than those that are reported, for choosing settings.
+Labelled examples and queries are images that nothing was learned from: of these the second half; with
+``--choose``, for choosing settings, the first. Queries are asked one at a time. What is in the file of
+``--json`` already is not measured again.
 """
 
 import argparse
@@ -11,141 +12,158 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
-from ebse import RBSE, SlowFeatures, SpreadingClassifier
-from ebse.data import Images, binarise, load_images
+import few_label_peers as peers
+from ebse import RBSE, ContrastiveFeatures, SlowFeatures, SpreadingClassifier
+from ebse.data import binarise, load_images
 from ebse.evaluation import Episodes, draw_episodes
+from ebse.files import in_place
 
-CHOOSING, REPORTED = 1_000, 0
-"""Seeds of the episodes."""
+
+class Task(NamedTuple):
+    """Rows without labels, rows and labels of the episodes, and which of these belong to each."""
+
+    rows: Any
+    X: Any
+    y: Any
+    episodes: Episodes
+    shots: list[int]
+
+
+Predict = Callable[[Any, Any], Any]
+"""From numbers of labelled rows of X and numbers of queries to the labels of these."""
 
 
 def main() -> None:
     """Measure every method on the same episodes."""
     options = arguments()
-    images = load_images(options.data)
-    pool, y = images.episodes
-    pool = binarise(pool, options.binarisation)
-    least = int(np.unique(y, return_counts=True)[1].min())
-    episodes = draw_episodes(
-        y,
-        n_shots=max(options.shots),
-        n_queries=min(99, least - max(options.shots)),
-        n_episodes=options.episodes,
-        random_state=CHOOSING if options.choose else REPORTED,
-    )
-    rows = []
+    task = task_of(options)
+    found: list[dict[str, Any]] = []
+    if options.json and options.json.exists():
+        found = json.loads(options.json.read_text())["rows"]
     for seed in options.seeds:
-        for name, made in methods(images, options, seed):
-            if options.only and not any(word in name for word in options.only):
+        for names, made in methods(task, options, seed):
+            known = [r for r in found if r["seed"] == seed and r["method"] in names]
+            wanted = not options.only or any(word in names[0] for word in options.only)
+            if not wanted or len(known) == len(names) * len(task.shots):
                 continue
             began = time.perf_counter()
-            classify = made()
+            predictors = made()
             fitted = time.perf_counter() - began
-            for n_shots in options.shots:
-                found = accuracies(classify, pool, y, episodes, n_shots)
-                row = {
-                    "method": name,
-                    "seed": seed,
-                    "n_shots": n_shots,
-                    "accuracies": found,
-                    "fit_seconds": fitted,
-                }
-                rows.append(row)
-                half = 1.96 * np.std(found, ddof=1) / len(found) ** 0.5
-                print(
-                    f"{name:<44} seed {seed}  {n_shots} labels  {100 * np.mean(found):5.1f} "
-                    f"± {100 * half:.1f}   fit {fitted:.0f} s",
-                    flush=True,
-                )
-    if options.json:
-        options.json.write_text(json.dumps({"data": images.name, "rows": rows}, indent=1))
+            for name, predict in zip(names, predictors, strict=True):
+                for n_shots in task.shots:
+                    began = time.perf_counter()
+                    accuracies = asked(predict, task, n_shots)
+                    row = {
+                        "method": name,
+                        "seed": seed,
+                        "n_shots": n_shots,
+                        "accuracies": accuracies,
+                        "fit_seconds": fitted,
+                        "episode_seconds": (time.perf_counter() - began) / len(accuracies),
+                    }
+                    found.append(row)
+                    say(row)
+            if options.json:
+                with in_place(options.json) as temporary:
+                    temporary.write_text(json.dumps({"data": options.data, "rows": found}))
 
 
-Classify = Callable[[Any, Any, Any], Any]
-"""From labelled rows, their labels and queries to the labels of these."""
+def task_of(options: argparse.Namespace) -> Task:
+    """The data, and its episodes."""
+    images = load_images(options.data)
+    X, y = images.episodes
+    half = len(y) // 2
+    X, y = (X[:half], y[:half]) if options.choose else (X[half:], y[half:])
+    least = int(np.unique(y, return_counts=True)[1].min())
+    most = max(options.shots)
+    episodes = draw_episodes(
+        y, n_shots=most, n_queries=min(99, least - most), n_episodes=options.episodes, random_state=0
+    )
+    rows, X = (binarise(part, "grey") for part in (images.unlabelled, X))
+    return Task(rows, X, y, episodes, options.shots)
 
 
 def methods(
-    images: Images, options: argparse.Namespace, seed: int
-) -> Iterator[tuple[str, Callable[[], Classify]]]:
-    """What is compared, each made when it is its turn."""
-    rows = binarise(images.unlabelled, options.binarisation)
-    learned: dict[str, Any] = {}
+    task: Task, options: argparse.Namespace, seed: int
+) -> Iterator[tuple[list[str], Callable[[], list[Predict]]]]:
+    """What is compared, each made when it is its turn: its names, without and with class sizes."""
+    held: dict[str, Any] = {}
 
-    def ensemble() -> RBSE:
-        if "rbse" not in learned:
+    def ensemble() -> FrozenEstimator:
+        if "rbse" not in held:
             settings: dict[str, Any] = {"n_epochs": options.rbm_epochs} if options.rbm_epochs else {}
-            learned["rbse"] = RBSE(options.n_components, random_state=seed, **settings).fit(rows)
-        return learned["rbse"]  # type: ignore[no-any-return]
-
-    def slow(walk: str) -> SlowFeatures:
-        if walk not in learned:
-            made = SlowFeatures(FrozenEstimator(ensemble()), walk=walk, random_state=seed)
-            learned[walk] = made.fit(rows)
-        return learned[walk]  # type: ignore[no-any-return]
+            held["rbse"] = RBSE(options.n_components, random_state=seed, **settings).fit(task.rows)
+        return FrozenEstimator(held["rbse"])
 
     def means() -> Any:
-        if "means" not in learned:
-            pca = PCA(min(100, options.n_components), random_state=seed)
-            learned["means"] = make_pipeline(FrozenEstimator(ensemble()), pca).fit(rows)
-        return learned["means"]
+        return make_pipeline(ensemble(), PCA(min(100, options.n_components), random_state=seed))
 
     views: dict[str, Callable[[], Any]] = {
         "inputs": lambda: None,
         "RBM means, PCA": means,
-        "slow features, ensemble's walk": lambda: slow("ensemble"),
-        "slow features, neighbours' walk": lambda: slow("neighbours"),
-        "both slow features": lambda: [slow("ensemble"), slow("neighbours")],
+        "slow features, ensemble's walk": lambda: SlowFeatures(
+            ensemble(), walk="ensemble", random_state=seed
+        ),
+        "slow features, neighbours' walk": lambda: SlowFeatures(ensemble(), random_state=seed),
+        "contrastive features": lambda: ContrastiveFeatures(random_state=seed),
+        "VAE (peer)": lambda: peers.Autoencoder(seed=seed),
+        "UMAP (peer)": lambda: peers.umap(seed),
     }
     for name, view in views.items():
-        for sizes in (None, "equal"):
-            label = f"spreading on {name}{', sizes' if sizes else ''}"
-            yield label, lambda view=view, sizes=sizes: spreading(view(), sizes, rows, seed)
-    yield "umap, nearest label", lambda: mapped(rows)
+        names = [f"spreading on {name}{sizes}" for sizes in ("", ", sizes")]
+        nearest = name == "UMAP (peer)"
+        names += ["UMAP, nearest label (peer)"] * nearest
+        yield names, lambda view=view, nearest=nearest: spreading(view(), task, seed, nearest=nearest)
+    if seed == options.seeds[0]:
+        # Nothing is drawn here: another seed would give the same.
+        names = [f"{name} (peer)" for name in peers.ON_GRAPHS]
+        yield names, lambda: peers.on_graphs(task.rows, task.X, task.y)
 
 
-def spreading(view: Any, sizes: Any, rows: Any, seed: int) -> Classify:
-    """Clusters of the rows, made once; each episode only tells other labels."""
-    held = view if isinstance(view, list) else [view]
-    frozen = [None if one is None else FrozenEstimator(one) for one in held]
-    classifier = SpreadingClassifier(frozen, class_sizes=sizes, random_state=seed)
-    # Any two labels will do for the first time.
-    classifier.set_params(class_sizes=None).fit(rows[:2], [0, 1], X_unlabeled=rows[2:])
-    classifier.set_params(class_sizes=sizes)
-    return lambda X, y, queries: classifier.relabel(X, y).predict(queries)
+def spreading(view: Any, task: Task, seed: int, *, nearest: bool) -> list[Predict]:
+    """Labels that spread on a representation, without and with class sizes; if asked, the nearest label."""
+    rows, X = task.rows, task.X
+    if view is not None:
+        rows = view.fit(rows).transform(rows)
+        X = view.transform(X)
+    # The representation is made once, and each episode only tells other labels; any two will do at first.
+    classifier = SpreadingClassifier(random_state=seed).fit(rows[:2], [0, 1], X_unlabeled=rows[2:])
+
+    def spread(sizes: Any) -> Predict:
+        def predict(known: Any, queries: Any) -> Any:
+            classifier.set_params(class_sizes=sizes).relabel(X[known], task.y[known])
+            return classifier.predict(X[queries])
+
+        return predict
+
+    return [spread(None), spread("equal"), *([peers.nearest_label(X, task.y)] if nearest else [])]
 
 
-def mapped(rows: Any) -> Classify:
-    """umap-learn's map of the rows, into which others are put one by one; the nearest label decides."""
-    import umap
-
-    made = umap.UMAP(n_components=2).fit(rows)
-    known: dict[bytes, Any] = {}
-
-    def place(X: Any) -> Any:
-        new = [x for x in X if x.tobytes() not in known]
-        if new:
-            known.update(zip((x.tobytes() for x in new), made.transform(np.stack(new)), strict=True))
-        return np.stack([known[x.tobytes()] for x in X])
-
-    return lambda X, y, queries: KNeighborsClassifier(1).fit(place(X), y).predict(place(queries))
-
-
-def accuracies(classify: Classify, X: Any, y: Any, episodes: Episodes, n_shots: int) -> list[float]:
-    """Of every episode."""
+def asked(predict: Predict, task: Task, n_shots: int) -> list[float]:
+    """Accuracy in every episode."""
     found = []
-    for support, queries in zip(episodes.support, episodes.queries, strict=True):
-        known, asked = support[:, :n_shots].ravel(), queries.ravel()
-        found.append(float(np.mean(classify(X[known], y[known], X[asked]) == y[asked])))
+    for support, queries in zip(task.episodes.support, task.episodes.queries, strict=True):
+        known, unknown = support[:, :n_shots].ravel(), queries.ravel()
+        found.append(float(np.mean(predict(known, unknown) == task.y[unknown])))
     return found
+
+
+def say(row: dict[str, Any]) -> None:
+    """One line of the table."""
+    accuracies = 100 * np.array(row["accuracies"])
+    half = 1.96 * accuracies.std(ddof=1) / len(accuracies) ** 0.5
+    print(
+        f"{row['method']:<52} seed {row['seed']}  {row['n_shots']} labels  {accuracies.mean():5.1f} "
+        f"± {half:.1f}  median {np.median(accuracies):5.1f}  fit {row['fit_seconds']:.0f} s",
+        flush=True,
+    )
 
 
 def arguments() -> argparse.Namespace:
@@ -156,15 +174,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--data", default="digits", help="digits, mnist, fashion-mnist, or a folder of idx files"
     )
-    parser.add_argument("--binarisation", default="threshold", choices=["threshold", "grey"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--shots", type=int, nargs="+", default=[1])
     parser.add_argument("--episodes", type=int, default=100)
-    parser.add_argument("--n-components", type=int, default=400)
+    parser.add_argument("--n-components", type=int, default=1000, help="hidden units of the RBM")
     parser.add_argument("--rbm-epochs", type=int, default=0, help="0: the library's choice")
     parser.add_argument("--only", nargs="*", help="methods whose names have one of these words")
     parser.add_argument(
-        "--choose", action="store_true", help="episodes for choosing, not those that are reported"
+        "--choose", action="store_true", help="images for choosing settings, not those that are reported"
     )
     parser.add_argument("--json", type=Path)
     return parser.parse_args()

@@ -3,10 +3,23 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ebse.estimators import RBSE, FewShotClassifier, SlowFeatures, SpreadingClassifier
+    from ebse.estimators import (
+        RBSE,
+        ContrastiveFeatures,
+        FewShotClassifier,
+        SlowFeatures,
+        SpreadingClassifier,
+    )
 
 __version__ = "0.1.0"
-__all__ = ["RBSE", "FewShotClassifier", "SlowFeatures", "SpreadingClassifier", "__version__"]
+__all__ = [
+    "RBSE",
+    "ContrastiveFeatures",
+    "FewShotClassifier",
+    "SlowFeatures",
+    "SpreadingClassifier",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:

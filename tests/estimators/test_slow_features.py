@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from scipy import stats
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ebse import RBSE
-from ebse.estimators.neighbours import nearest, walked
+from ebse.estimators.neighbours import nearest, shared, walked
 from ebse.estimators.slow_features import SlowFeatures
 
 Array = npt.NDArray[Any]
@@ -85,7 +86,7 @@ def test_a_walk_that_leads_anywhere_has_nothing_slow() -> None:
 def test_covariances_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(0).random((50, 4))
     whole = SlowFeatures(n_components=5, n_random=8, random_state=0).fit(X)
-    monkeypatch.setattr("ebse.estimators.slow_features.BLOCK", 7)
+    monkeypatch.setattr("ebse.estimators.walks.BLOCK", 7)
     parts = SlowFeatures(n_components=5, n_random=8, random_state=0).fit(X)
     np.testing.assert_allclose(parts.eigenvalues_, whole.eigenvalues_, atol=1e-4)
 
@@ -111,18 +112,45 @@ def test_many_rows_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     assert equal.shape == (50, 4)
 
 
+def test_shared_neighbours_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against a loop over pairs of rows, in blocks."""
+    X = np.random.default_rng(0).random((40, 3)).astype(np.float32)
+    near = nearest(X, 6, seed=0)
+    expected = [
+        sorted(row.tolist(), key=lambda j: -len(set(row.tolist()) & set(near[j].tolist())))[:3]
+        for row in near
+    ]
+    monkeypatch.setattr("ebse.estimators.neighbours.BLOCK", 7)
+    np.testing.assert_array_equal(shared(near, 3), expected)
+
+
 def test_walks_go_from_neighbour_to_neighbour() -> None:
     ring = np.array([[(i + 1) % 10, (i + 1) % 10] for i in range(10)])
-    np.testing.assert_array_equal(walked(ring, 3, seed=0), (np.arange(10) + 3) % 10)
+    rng = np.random.default_rng(0)
+    np.testing.assert_array_equal(walked(ring, 3, np.array([0, 8]), rng=rng), [3, 1])
+
+
+def test_walks_choose_every_neighbour_equally_often() -> None:
+    """8,000 single steps among 4 neighbours: each is taken 2,000 times, within a failure rate of 1e-6."""
+    near = np.array([[1, 2, 3, 4]] * 5)
+    ends = walked(near, 1, np.zeros(8_000, dtype=np.int64), rng=np.random.default_rng(0))
+    counts = np.bincount(ends, minlength=5)[1:]
+    assert stats.chisquare(counts).pvalue > 1e-6
+    broken = walked(near[:, [0, 0, 1, 2]], 1, np.zeros(8_000, dtype=np.int64), rng=np.random.default_rng(0))
+    assert stats.chisquare(np.bincount(broken, minlength=5)[1:]).pvalue < 1e-6
 
 
 def test_walks_by_name() -> None:
     X = (np.random.default_rng(0).random((60, 8)) < 0.5).astype(np.float32)
     rbse = RBSE(4, n_epochs=2, random_state=0).fit(X)
     options: dict[str, Any] = {"n_random": 5, "n_components": 3, "random_state": 0}
-    assert SlowFeatures(FrozenEstimator(rbse), **options).fit(X).walk_ == "neighbours"
-    assert SlowFeatures(FrozenEstimator(rbse), walk="ensemble", **options).fit(X).walk_ == "ensemble"
-    assert SlowFeatures(walk="neighbours", **options).fit(X).walk_ == "neighbours"
+    by_name = [
+        SlowFeatures(FrozenEstimator(rbse), walk=walk, **options).fit(X).eigenvalues_
+        for walk in ("neighbours", "ensemble")
+    ]
+    default = SlowFeatures(FrozenEstimator(rbse), **options).fit(X)
+    np.testing.assert_array_equal(default.eigenvalues_, by_name[0])
+    assert (by_name[0] != by_name[1]).any()
     figure = SlowFeatures(**options).fit(X).plot_spectrum()
     assert np.shape(figure.axes[0].lines[0].get_xdata()) == (3,)
 
@@ -130,7 +158,7 @@ def test_walks_by_name() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"walk": "along"}, "walk must be one of 'auto'"),
+        ({"walk": "along"}, "walk must be one of 'neighbours'"),
         ({"n_components": 0}, "n_components must be >= 1"),
         ({"ridge": 0}, "ridge must be positive, got 0"),
     ],

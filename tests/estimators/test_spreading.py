@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ebse.estimators.spreading import ALPHA, flow_between, scales_for, scores
+from ebse.estimators.spreading import ALPHA, Clusterings, clustered, flow_between, scales_for
 from ebse.estimators.spreading_classifier import SpreadingClassifier
 from ebse.evaluation import draw_episodes
 
@@ -34,9 +35,38 @@ def test_flow_is_a_sum_over_walks() -> None:
 
 def test_scores_are_shares_of_what_arrives() -> None:
     flow = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
-    found = scores(flow, np.array([0, 1, 1]), np.array([0, 1, 1]), 2)
+    held = Clusterings(np.zeros((1, 3, 1)), np.ones(1), flow[np.newaxis])
+    at = sparse.csr_matrix(np.eye(3)[[0, 1, 1]])
+    found = held.scores(at, np.array([0, 1, 1]), 2)
     # Two labels of class 1 send half each: centre 0 receives 2 and 1, centre 1 receives 1 and 2, centre 2 nothing.
     np.testing.assert_allclose(found, [[2 / 3, 1 / 3], [1 / 3, 2 / 3], [0.5, 0.5]])
+    # A label that is half at 0 and half at 1 sends half from each.
+    between = sparse.csr_matrix([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]])
+    np.testing.assert_allclose(held.scores(between, np.array([0, 1]), 2)[:2], [[0.6, 0.4], [3 / 7, 4 / 7]])
+
+
+def test_rows_are_at_the_centres_near_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against a loop over rows and centres, in blocks and with fewer places than centres."""
+    rng = np.random.default_rng(0)
+    Z, centres, widths = rng.normal(size=(9, 2)), rng.normal(size=(2, 6, 2)), np.array([0.7, 0.3])
+    expected = np.zeros((9, 2, 6))
+    for n, z in enumerate(Z):
+        for i in range(2):
+            squares = [float(((z - c) ** 2).sum()) for c in centres[i]]
+            for j in sorted(range(6), key=squares.__getitem__)[:4]:
+                expected[n, i, j] = np.exp(-squares[j] / widths[i])
+            expected[n, i] /= 2 * expected[n, i].sum()
+    monkeypatch.setattr("ebse.estimators.spreading.N_PLACES", 4)
+    monkeypatch.setattr("ebse.estimators.spreading.BLOCK", 4)
+    found = Clusterings(centres, widths, np.stack([np.eye(6)] * 2)).places(Z)
+    np.testing.assert_allclose(found.toarray(), expected.reshape(9, 12), rtol=1e-9)
+
+
+def test_the_width_of_clusters_is_how_far_rows_are_from_their_centre() -> None:
+    points, _ = blobs()
+    found = clustered(points, 12, n_clusterings=1, seed=0)
+    squares = [min(float(((z - c) ** 2).sum()) for c in found.centres[0]) for z in points]
+    assert found.widths[0] == pytest.approx(np.median(squares))
 
 
 def test_scaled_shares_have_the_sizes_asked_for() -> None:
@@ -67,11 +97,11 @@ def test_one_label_colours_a_blob() -> None:
 def test_other_labels_on_the_same_clusters() -> None:
     points, y = blobs()
     spread = SpreadingClassifier(n_clusters=24, random_state=0).fit(points[:3], y[:3], X_unlabeled=points[3:])
-    before = [c.centres for c in spread._clusterings[0]]
+    before = spread._clusterings[0].centres
     words = np.array(["a", "b", "c"])[y]
     spread.relabel(points[6:12], words[6:12])
     assert (spread.predict(points) == words).all()
-    assert all(a is b.centres for a, b in zip(before, spread._clusterings[0], strict=True))
+    assert spread._clusterings[0].centres is before
     fresh = SpreadingClassifier(n_clusters=24, random_state=0)
     fresh.fit(points[:3], y[:3], X_unlabeled=points[3:]).relabel(points[6:12], words[6:12])
     np.testing.assert_array_equal(fresh.predict_proba(points), spread.predict_proba(points))
@@ -91,8 +121,7 @@ def test_several_representations_are_averaged() -> None:
     points, y = blobs()
     both = SpreadingClassifier([None, PCA(1)], n_clusters=24, n_clusterings=2, random_state=0)
     both.fit(points[:3], y[:3], X_unlabeled=points[3:])
-    assert [len(c) for c in both._clusterings] == [2, 2]
-    assert both._clusterings[1][0].centres.shape == (24, 1)
+    assert [c.centres.shape for c in both._clusterings] == [(2, 24, 2), (2, 24, 1)]
 
 
 def accuracy(spread: SpreadingClassifier, episodes: Any, y: Any, rows: Any) -> float:

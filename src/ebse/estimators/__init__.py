@@ -1,8 +1,16 @@
 """The scikit-learn face: words here, letters below."""
 
+from ebse.estimators.contrastive import ContrastiveFeatures
 from ebse.estimators.few_shot import FewShotClassifier, Uncertainty
 from ebse.estimators.rbse import RBSE
 from ebse.estimators.slow_features import SlowFeatures
 from ebse.estimators.spreading_classifier import SpreadingClassifier
 
-__all__ = ["RBSE", "FewShotClassifier", "SlowFeatures", "SpreadingClassifier", "Uncertainty"]
+__all__ = [
+    "RBSE",
+    "ContrastiveFeatures",
+    "FewShotClassifier",
+    "SlowFeatures",
+    "SpreadingClassifier",
+    "Uncertainty",
+]

@@ -13,6 +13,10 @@ EXACT = 10_000
 
 It took 7 seconds there, and 40 more to compile the first time; comparing all took about 150, on one core.
 """
+CANDIDATES = 15
+"""Nearest rows, of which those are kept that share most neighbours."""
+BLOCK = 1_000
+"""Rows whose neighbours are compared at once."""
 
 
 def nearest(X: Array, n_neighbors: int, *, seed: int) -> npt.NDArray[np.int64]:
@@ -33,10 +37,35 @@ def nearest(X: Array, n_neighbors: int, *, seed: int) -> npt.NDArray[np.int64]:
     return others
 
 
-def walked(neighbours: npt.NDArray[np.int64], n_steps: int, *, seed: int) -> npt.NDArray[np.int64]:
-    """Where a walk of n_steps from each row ends, a random one of its neighbours at every step (N,)."""
-    rng = np.random.default_rng(seed)
-    at = np.arange(len(neighbours))
+def shared(neighbours: npt.NDArray[np.int64], n: int) -> npt.NDArray[np.int64]:
+    """Of the neighbours (N, m) of each row the n that share most of theirs with it, most first (N, n).
+
+    A neighbour in a cluster of its own is near by chance: its neighbours are others. Of equals the nearer.
+    """
+    held = []
+    for start in range(0, len(neighbours), BLOCK):
+        of_row = neighbours[start : start + BLOCK]
+        of_neighbours = neighbours[of_row]
+        both = sum(
+            (of_neighbours == of_row[:, np.newaxis, [j]]).any(2).astype(np.int64)
+            for j in range(of_row.shape[1])
+        )
+        order = np.argsort(-both, axis=1, kind="stable")[:, :n]
+        held.append(np.take_along_axis(of_row, order, axis=1))
+    return np.concatenate(held)
+
+
+def graph(X: Array, n_neighbors: int, *, seed: int) -> npt.NDArray[np.int64]:
+    """The neighbours (N, n_neighbors) that a walk from each row of X (N, D) chooses from."""
+    candidates = nearest(X, max(CANDIDATES, n_neighbors), seed=seed)
+    return shared(candidates, n_neighbors)
+
+
+def walked(
+    neighbours: npt.NDArray[np.int64], n_steps: int, start: Array, *, rng: np.random.Generator
+) -> npt.NDArray[np.int64]:
+    """Where walks of n_steps from the rows ``start`` end: at every step to a random neighbour."""
+    at = start
     for _ in range(n_steps):
         at = neighbours[at, rng.integers(neighbours.shape[1], size=len(at))]
     return at

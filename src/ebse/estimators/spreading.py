@@ -1,11 +1,13 @@
 """Labels that spread: clusters of all rows, a graph of their centres, and what flows along it."""
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import linalg
-from sklearn.cluster import MiniBatchKMeans
+from scipy import linalg, sparse
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NearestNeighbors
 
 Array = npt.NDArray[np.floating[Any]]
@@ -13,29 +15,71 @@ Index = npt.NDArray[np.intp]
 
 N_NEIGHBOURS, ALPHA = 4, 0.99
 """Of a centre in the graph, and the share of a label that is passed on at every step."""
-ROUNDS, SINKHORN, N_SIZED = 5, 50, 10_000
-"""Of class sizes: how often labels are assigned anew, scalings in each, and rows that are asked."""
+N_PLACES = 10
+"""Centres that a row belongs to, the near ones most: a label at the edge of its class is not lost."""
+FEW, N_LLOYD = 10_000, 10
+"""Rows whose first centres are spread out, which takes as long as clustering, and rounds of k-means."""
+SINKHORN = 50
+"""Scalings of the classes to their sizes."""
+BLOCK = 4_096
+"""Rows whose distances to all centres are held at once."""
 
 
-class Clustering(NamedTuple):
-    """Centres (k, r) of the rows, and G = (I − α S)⁻¹ (k, k), what each receives from each."""
+class Clusterings(NamedTuple):
+    """Several clusterings of the same rows: n of them, k centres each."""
 
     centres: Array
-    flow: Array
+    """(n, k, r)"""
+    widths: Array
+    """Median squared distance of a row from its nearest centre (n,)."""
+    flows: Array
+    """G = (I − α S)⁻¹, what each centre receives from each (n, k, k)."""
 
-    def places(self, Z: Array) -> Index:
-        """The centre that is nearest to each row of Z (N, r)."""
-        # |z − c|² but for |z|², which decides nothing.
-        closeness = Z @ self.centres.T - 0.5 * (self.centres**2).sum(1)
-        found: Index = closeness.argmax(1)
-        return found
+    def places(self, Z: Array) -> sparse.csr_matrix:
+        """Shares of each row of Z (N, r) at its nearest centres (N, n · k), by exp(−|z − c|² / width)."""
+        n, k, r = self.centres.shape
+        m = min(N_PLACES, k)
+        flat = self.centres.reshape(n * k, r)
+        offsets = (np.arange(n) * k)[:, np.newaxis]
+        at, weights = [], []
+        for start in range(0, len(Z), BLOCK):
+            squares = _squares(Z[start : start + BLOCK], flat).reshape(-1, n, k)
+            near = np.argpartition(squares, m - 1, axis=2)[:, :, :m]
+            far = np.take_along_axis(squares, near, 2).astype(np.float64)
+            weight = np.exp(-(far - far.min(2, keepdims=True)) / self.widths[:, np.newaxis])
+            at.append((near + offsets).ravel())
+            weights.append((weight / weight.sum(2, keepdims=True)).ravel() / n)
+        begins = np.arange(0, n * m * len(Z) + 1, n * m)
+        return sparse.csr_matrix((np.concatenate(weights), np.concatenate(at), begins), shape=(len(Z), n * k))
+
+    def scores(self, places: sparse.csr_matrix, labels: Index, n_classes: int) -> Array:
+        """What every centre receives from the labels of rows at ``places``, as shares (n · k, n_classes).
+
+        Each class sends the same amount, however many labels it has; where nothing arrives, all are equal.
+        """
+        n, k, _ = self.centres.shape
+        counts = np.bincount(labels, minlength=n_classes)
+        sent = places.T @ (np.eye(n_classes)[labels] / counts[labels][:, np.newaxis])
+        received = (self.flows @ sent.reshape(n, k, n_classes)).reshape(n * k, n_classes)
+        total = received.sum(1, keepdims=True)
+        return np.where(total > 1e-12, received / np.maximum(total, 1e-12), 1 / n_classes)
 
 
-def clustered(Z: Array, n_clusters: int, *, seed: int) -> Clustering:
-    """Clusters of the rows Z (N, r) by k-means, and the graph of their centres."""
-    means = MiniBatchKMeans(n_clusters, batch_size=max(4096, n_clusters), n_init=1, random_state=seed)
-    centres: Array = means.fit(Z).cluster_centers_
-    return Clustering(centres, flow_between(centres))
+def clustered(Z: Array, n_clusters: int, *, n_clusterings: int, seed: int) -> Clusterings:
+    """Clusters of the rows Z (N, r) by k-means from several starts, and the graphs of their centres."""
+    start = "k-means++" if len(Z) <= FEW else "random"
+    some = Z[:: max(len(Z) // BLOCK, 1)]
+    found = []
+    for i in range(n_clusterings):
+        means = KMeans(n_clusters, init=start, n_init=1, max_iter=N_LLOYD, random_state=seed + i)
+        with warnings.catch_warnings():
+            # Equal rows make clusters with nobody in them, which do no harm.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            found.append(means.fit(Z).cluster_centers_)
+    centres = np.stack(found)
+    widths = np.array([np.median(_squares(some, c).min(1)) for c in centres], dtype=np.float64)
+    smallest = float(np.finfo(np.float32).tiny)
+    return Clusterings(centres, np.maximum(widths, smallest), np.stack([flow_between(c) for c in centres]))
 
 
 def flow_between(centres: Array) -> Array:
@@ -52,25 +96,17 @@ def flow_between(centres: Array) -> Array:
     return found
 
 
-def scores(flow: Array, places: Index, labels: Index, n_classes: int) -> Array:
-    """What every centre receives from the labels of each class, as shares (k, n_classes).
-
-    Each class sends the same amount, however many labels it has; where nothing arrives, all are equal.
-    """
-    sent = np.zeros((len(flow), n_classes))
-    counts = np.bincount(labels, minlength=n_classes)
-    np.add.at(sent, (places, labels), 1 / counts[labels])
-    received = flow @ sent
-    total = received.sum(1, keepdims=True)
-    return np.where(total > 1e-12, received / np.maximum(total, 1e-12), 1 / n_classes)
-
-
 def scales_for(p: Array, sizes: Array) -> Array:
     """Factors of the classes with which shares p (N, n_classes) sum to ``sizes``, by Sinkhorn's rounds."""
     scale = np.ones(p.shape[1])
     for _ in range(SINKHORN):
-        q = p * scale
-        q /= np.maximum(q.sum(1, keepdims=True), 1e-300)
-        scale *= sizes / np.maximum(q.mean(0), 1e-12)
+        of_rows = 1 / np.maximum(p @ scale, 1e-300)
+        scale = sizes * len(p) / np.maximum(p.T @ of_rows, 1e-300)
         scale /= scale.mean()
     return scale
+
+
+def _squares(Z: Array, centres: Array) -> Array:
+    """|z − c|² (N, k)."""
+    found: Array = (Z**2).sum(1)[:, np.newaxis] + (centres**2).sum(1) - 2 * Z @ centres.T
+    return np.maximum(found, 0)

@@ -7,6 +7,7 @@ from typing import Any, Self, final
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
@@ -16,12 +17,16 @@ from ebse.arguments import count
 from ebse.estimators.few_shot import entropy_of
 from ebse.estimators.inputs import at_the_door, seed_of
 from ebse.estimators.learned import learned
-from ebse.estimators.spreading import N_SIZED, ROUNDS, Clustering, clustered, scales_for, scores
+from ebse.estimators.spreading import Clusterings, clustered, scales_for
 
 Array = npt.NDArray[np.floating[Any]]
 Index = npt.NDArray[np.intp]
+Places = list[sparse.csr_matrix]
+"""Of the same rows, in every representation."""
 
-MOST_CLUSTERS, ROWS_PER_CLUSTER = 1_000, 5
+MOST_CLUSTERS, ROWS_PER_CLUSTER = 1_000, 2
+ROUNDS, N_SIZED = 5, 10_000
+"""Of class sizes: how often labels are assigned anew, and rows that are asked."""
 
 
 @final
@@ -29,7 +34,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Shares of the classes that flow to a row from a few labels, along a graph of clusters of all rows.
 
     Rows are clustered several times in the representation; centres that are near each other are joined, and
-    labels spread between them by (I − α S)⁻¹. A query takes the shares of its nearest centre, averaged
+    labels spread between them by (I − α S)⁻¹. A query takes the shares of the centres near it, averaged
     over clusterings: it is classified on its own.
 
     Parameters
@@ -40,7 +45,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_clusterings
         Of each representation.
     n_clusters
-        "auto": a fifth of the rows, 1,000 at most.
+        "auto": half of the different rows, 1,000 at most.
     class_sizes
         What is known of the classes among the unlabelled rows: None (nothing), "equal", or a mapping from
         class to share.
@@ -91,15 +96,14 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._require_options()
         X, y, labelled = self._split(X, y)
         rows = X if X_unlabeled is None else np.concatenate([X, self._checked(X_unlabeled)])
-        self._seed = seed_of(self.random_state)
+        seed = seed_of(self.random_state)
         given = self.representation
         given = given if isinstance(given, (list, tuple)) else [given]
-        self.representations_ = [learned(one, rows, self._seed) for one in given]
+        self.representations_ = [learned(one, rows, seed) for one in given]
         views = self._views(rows)
         self.n_clusters_ = self._how_many(rows)
-        self._clusterings: list[list[Clustering]] = [
-            [clustered(Z, self.n_clusters_, seed=self._seed + i) for i in range(self.n_clusterings)]
-            for Z in views
+        self._clusterings: list[Clusterings] = [
+            clustered(Z, self.n_clusters_, n_clusterings=self.n_clusterings, seed=seed) for Z in views
         ]
         step = max(len(rows) // N_SIZED, 1)
         self._sized = self._places([Z[::step] for Z in views])
@@ -132,10 +136,12 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         count("n", n)
         X = self._checked(X)
-        Z, first = self._views(X)[0], self._clusterings[0][0]
-        places, entropy = first.places(Z), entropy_of(self.predict_proba(X))
-        worth = first.flow / first.flow.sum(1, keepdims=True)
-        doubt = worth @ np.bincount(places, weights=entropy, minlength=len(first.centres))
+        Z, first = self._views(X)[0], self._clusterings[0]
+        centres, flow = first.centres[0], first.flows[0]
+        places = np.asarray(first.places(Z)[:, : len(centres)].argmax(1)).ravel()
+        entropy = entropy_of(self.predict_proba(X))
+        worth = flow / flow.sum(1, keepdims=True)
+        doubt = worth @ np.bincount(places, weights=entropy, minlength=len(centres))
         order: list[int] = []
         left = np.ones(len(X), dtype=bool)
         while len(order) < min(n, len(X)):
@@ -144,11 +150,11 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 break
             at = int(np.where(filled, doubt, -np.inf).argmax())
             rows = np.flatnonzero(left & (places == at))
-            nearest = rows[((Z[rows] - first.centres[at]) ** 2).sum(1).argmin()]
+            nearest = rows[((Z[rows] - centres[at]) ** 2).sum(1).argmin()]
             order.append(int(nearest))
             left[nearest] = False
             # Its label will tell of the clusters that it flows to.
-            doubt = doubt * (1 - first.flow[at] / first.flow[at, at])
+            doubt = doubt * (1 - flow[at] / flow[at, at])
         return np.array(order, dtype=np.intp)
 
     def _told(self, X: Array, y: npt.NDArray[Any]) -> Self:
@@ -161,39 +167,33 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sizes = self._sizes()
         places = self._places(self._views(X))
         n = len(self.classes_)
-        self._scores = [[scores(c.flow, at, target, n) for c, at in pairs] for pairs in self._pairs(places)]
+        self._scores = [c.scores(at, target, n) for c, at in zip(self._clusterings, places, strict=True)]
         self._scales: Array = np.ones(n)
         if sizes is not None:
             self._sized_rounds(places, target, sizes)
         return self
 
-    def _sized_rounds(self, places: list[list[Index]], target: Index, sizes: Array) -> None:
+    def _sized_rounds(self, places: Places, target: Index, sizes: Array) -> None:
         """Scale the classes to their sizes among unlabelled rows, and let these speak, too, in rounds."""
         asked, n = self._sized, len(sizes)
         for _ in range(ROUNDS):
             p = self._shares(asked, self._scores) ** 2
             self._scales = scales_for(p, sizes)
             guess = (p * self._scales).argmax(1)
+            told = np.concatenate([target, guess])
             self._scores = [
-                [
-                    scores(c.flow, np.concatenate([known, at]), np.concatenate([target, guess]), n)
-                    for (c, at), known in zip(pairs, held, strict=True)
-                ]
-                for pairs, held in zip(self._pairs(asked), places, strict=True)
+                c.scores(sparse.vstack([known, at], format="csr"), told, n)
+                for c, known, at in zip(self._clusterings, places, asked, strict=True)
             ]
         self._scales = scales_for(self._shares(asked, self._scores), sizes)
 
-    def _pairs(self, places: list[list[Index]]) -> list[list[tuple[Clustering, Index]]]:
-        return [list(zip(held, at, strict=True)) for held, at in zip(self._clusterings, places, strict=True)]
-
-    def _shares(self, places: list[list[Index]], held: list[list[Array]]) -> Array:
-        """Scores of the nearest centres, averaged over clusterings and representations."""
-        parts = [s[at] for one, ats in zip(held, places, strict=True) for s, at in zip(one, ats, strict=True)]
-        found: Array = np.mean(parts, axis=0)
+    def _shares(self, places: Places, held: list[Array]) -> Array:
+        """Scores of the near centres, averaged over clusterings and representations."""
+        found: Array = np.mean([at @ of_centres for at, of_centres in zip(places, held, strict=True)], axis=0)
         return found
 
-    def _places(self, views: list[Array]) -> list[list[Index]]:
-        return [[c.places(Z) for c in held] for held, Z in zip(self._clusterings, views, strict=True)]
+    def _places(self, views: list[Array]) -> Places:
+        return [held.places(Z) for held, Z in zip(self._clusterings, views, strict=True)]
 
     def _views(self, X: Array) -> list[Array]:
         """Rows in every representation."""
