@@ -25,6 +25,9 @@ from ebse.data import binarise, load_images
 from ebse.evaluation import Episodes, draw_episodes
 from ebse.files import in_place
 
+MOST_SHOTS = 5
+"""Labelled examples that episodes are drawn with, however few are used: so all have the same queries."""
+
 
 class Task(NamedTuple):
     """Rows without labels, rows and labels of the episodes, and which of these belong to each."""
@@ -49,15 +52,16 @@ def main() -> None:
         found = json.loads(options.json.read_text())["rows"]
     for seed in options.seeds:
         for names, made in methods(task, options, seed):
-            known = [r for r in found if r["seed"] == seed and r["method"] in names]
+            known = {(r["method"], r["n_shots"]) for r in found if r["seed"] == seed}
             wanted = not options.only or any(word in names[0] for word in options.only)
-            if not wanted or len(known) == len(names) * len(task.shots):
+            left = [(name, k) for name in names for k in task.shots if (name, k) not in known]
+            if not wanted or not left:
                 continue
             began = time.perf_counter()
             predictors = made()
             fitted = time.perf_counter() - began
             for name, predict in zip(names, predictors, strict=True):
-                for n_shots in task.shots:
+                for n_shots in (k for method, k in left if method == name):
                     began = time.perf_counter()
                     accuracies = asked(predict, task, n_shots)
                     row = {
@@ -82,7 +86,7 @@ def task_of(options: argparse.Namespace) -> Task:
     half = len(y) // 2
     X, y = (X[:half], y[:half]) if options.choose else (X[half:], y[half:])
     least = int(np.unique(y, return_counts=True)[1].min())
-    most = max(options.shots)
+    most = max(MOST_SHOTS, *options.shots)
     episodes = draw_episodes(
         y, n_shots=most, n_queries=min(99, least - most), n_episodes=options.episodes, random_state=0
     )

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
         RBSE,
         ContrastiveFeatures,
         FewShotClassifier,
+        Relabelled,
         SlowFeatures,
         SpreadingClassifier,
     )
@@ -16,6 +17,7 @@ __all__ = [
     "RBSE",
     "ContrastiveFeatures",
     "FewShotClassifier",
+    "Relabelled",
     "SlowFeatures",
     "SpreadingClassifier",
     "__version__",

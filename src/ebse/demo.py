@@ -26,7 +26,7 @@ spread of the images along the curve over their spread across it."""
 MARK = ".ebse-demo"
 """The file that says that a folder is a demonstration's."""
 
-ONE_SHOT = OneShotConfig(data="digits", label_spreading=True, n_episodes=100)
+ONE_SHOT = OneShotConfig(data="digits", spreading=True, label_spreading=True, n_episodes=100)
 
 
 def main() -> int:

@@ -13,14 +13,15 @@ from cli.bad_files import BITS, GREY, NAMES, idx, labelled, npy, npz
 from cli.conftest import Copy
 from cli.lines import SMALL, held, ran
 from ebse.cli.shown import Progress
-from ebse.fitting.run import FILES
+from ebse.fitting import spread
+from ebse.fitting.run import FILES, SPREAD
 from ebse.runs import read_header, read_results
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 """Of models that were trained for two epochs."""
 
 Captured = pytest.CaptureFixture[str]
-MADE = set(FILES)
+MADE = set(FILES) - {SPREAD}
 
 
 @pytest.fixture(autouse=True)
@@ -69,6 +70,53 @@ def test_few_labels(folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch,
     assert all(abs(float(line[3]) + float(line[4]) - 1) < 1e-3 for line in lines)
     page = (run / "report.html").read_text()
     assert all(text in page for text in ("even", "odd", "Rows to label next"))
+
+
+def test_labels_spread_where_most_rows_have_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    """Two groups of rows that a label of each tells apart; predictions, suggestions and episodes follow."""
+    monkeypatch.setattr(spread, "LEAST_ROWS", 50)
+    rng = np.random.default_rng(0)
+    kind = np.arange(60) % 2
+    bits = (rng.random((60, 8)) < np.where(kind[:, None] == (np.arange(8) < 4), 0.95, 0.05)).astype(int)
+    names = ",".join(f"b{i}" for i in range(8))
+
+    def write(path: str, n_labels: int) -> None:
+        lines = [
+            ",".join(map(str, row)) + "," + (f"kind{k}" if i < n_labels else "")
+            for i, (row, k) in enumerate(zip(bits, kind, strict=True))
+        ]
+        (folder / path).write_text("\n".join([f"{names},kind", *lines]) + "\n")
+
+    write("few.csv", 4)
+    write("all.csv", 60)
+    assert ran(f"fit few.csv --label kind --out run {SMALL}", monkeypatch) == 0
+    assert "Most rows have no label: the labels spread over all rows" in capsys.readouterr().out
+    assert set(held(folder / "run")) == MADE | {SPREAD}
+    (labels,) = (row for row in read_results(folder / "run") if row["kind"] == "labels")
+    assert labels["source"] == "spreading"
+    # As many as clusters that hold rows without a label, ten at most, each once.
+    assert 5 <= len(labels["label_next"]) == len(set(labels["label_next"])) <= 10
+    assert min(labels["label_next"]) > 4
+    page = (folder / "run" / "report.html").read_text()
+    assert "Those that say most of other rows" in page
+    found = said("predict run all.csv", monkeypatch, capsys)
+    assert (found["n_labelled"], found["n_learned"]) == (56, 4)
+    assert found["accuracy"] > 0.9
+    # The same rows are taken for the same as in the run.
+    predicted = [
+        [line[2] for line in table(path)[1:]]
+        for path in (Path("run/predictions.csv"), Path("all-predictions.csv"))
+    ]
+    assert predicted[0] == predicted[1]
+    rows = said("evaluate run all.csv --shots 1 --n-episodes 3", monkeypatch, capsys)["rows"]
+    means = {row["method"]: row["mean"] for row in rows}
+    assert means["SpreadingClassifier"] > 0.9
+    # Fewer rows than labels need to spread: the ensemble's classifier.
+    monkeypatch.setattr(spread, "LEAST_ROWS", 61)
+    assert ran(f"fit few.csv --label kind --out run --force {SMALL}", monkeypatch) == 0
+    assert set(held(folder / "run")) == MADE
 
 
 def test_answers_for_machines(

@@ -195,6 +195,7 @@ def test_answers_are_right_where_they_are_known(monkeypatch: pytest.MonkeyPatch,
     assert {row["method"]: row["mean"] for row in rows if row["n_shots"] == 5} == {
         "RBM mean": 1.0,
         "FewShotClassifier": 1.0,
+        "SpreadingClassifier": 1.0,
         "columns, logistic regression": 1.0,
     }
 

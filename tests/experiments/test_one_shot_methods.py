@@ -1,16 +1,19 @@
 """What stands behind the names of the one-shot experiment: each row is made again by hand."""
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.frozen import FrozenEstimator
 from sklearn.semi_supervised import LabelSpreading
 
 from ebse.data import binarise, load_digits
-from ebse.estimators import RBSE
+from ebse.estimators import RBSE, ContrastiveFeatures, Relabelled, SlowFeatures, SpreadingClassifier
 from ebse.evaluation import Draws, draw_episodes, few_shot
-from ebse.experiments import OneShotConfig, one_shot
+from ebse.experiments import OneShotConfig, methods, one_shot
 from ebse.experiments.transductive import spread_labels
 from ebse.runs import read_results
 
@@ -128,3 +131,29 @@ def test_labels_of_queries_are_not_looked_at() -> None:
     assert np.mean(rows[1]) < (30 + 26) / 300
     told = spread_labels(X, y, shots=(1,), n_queries=10, n_episodes=3, random_state=0)
     assert np.mean(told[1]) > (30 + 26) / 300
+
+
+def test_labels_that_spread(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On pixels and on both kinds of features, without and with class sizes; begun anew, nothing is repeated."""
+    few: dict[str, Any] = {"n_updates": 5, "n_hidden": 8, "n_components": 4}
+    monkeypatch.setattr(methods, "ContrastiveFeatures", partial(ContrastiveFeatures, **few))
+    monkeypatch.setattr(methods, "SlowFeatures", partial(SlowFeatures, n_random=9, n_components=4))
+    asked = replace(
+        CONFIG, seeds=(3,), algorithm_1=False, label_spreading=False, baselines=False, spreading=True
+    )
+    for _ in one_shot(asked, tmp_path / "run"):
+        pass
+    digits = load_digits()
+    rows = binarise(digits.X[:1000])
+    ensemble = FrozenEstimator(model(tmp_path / "run", "bernoulli", 3))
+    views = {
+        "pixels": None,
+        "slow features": SlowFeatures(ensemble, n_random=9, n_components=4, random_state=3),
+        "contrastive features": ContrastiveFeatures(**few, random_state=3),
+    }
+    for name, view in views.items():
+        spread = SpreadingClassifier(view, random_state=3).fit(rows[:2], [0, 1], X_unlabeled=rows[2:])
+        for end, sizes in (("", None), (", sizes", "equal")):
+            expected = by_hand(Relabelled(FrozenEstimator(spread), class_sizes=sizes))
+            assert found(tmp_path / "run", f"spreading on {name}{end}", 3) == expected
+    assert [step.text for step in one_shot(asked, tmp_path / "run")] == ["done"]

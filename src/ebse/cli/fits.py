@@ -101,7 +101,9 @@ def _said(folder: Path, *, json: bool, already: bool = False) -> None:
     if "labels" in facts:
         classes = ", ".join(f"{name} {n}" for name, n in facts["labels"].items())
         say(f"Labels: {classes}. What all rows are taken for: {facts['predictions']}")
-        if facts["source"] == "mean":
+        if facts["source"] == "spreading":
+            say("Most rows have no label: the labels spread over all rows (SpreadingClassifier).")
+        elif facts["source"] == "mean":
             say("Drawn models would not help on these rows: each has one representation, the mean.")
         else:
             say(f"Each row has ten representations, by models met on walks of {facts['n_sweeps']} sweeps.")

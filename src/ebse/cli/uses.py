@@ -44,7 +44,14 @@ def predict(
             f"{data} must have labels that were learned ({', '.join(sorted(known))}), got {strange[0]!r}; "
             "correct it, or leave the column out"
         )
-    found = classified(fitted.rbse, fitted.columns, fitted.labelled, rows.X, seed=fitted.config.random_state)
+    found = classified(
+        fitted.rbse,
+        fitted.columns,
+        fitted.labelled,
+        rows.X,
+        spread=fitted.spread,
+        seed=fitted.config.random_state,
+    )
     write_predictions(path, rows, found)
     facts: dict[str, Any] = {"predictions": str(path), "n_rows": len(rows.X), "predicted": found.counts()}
     if given:
@@ -130,7 +137,13 @@ def evaluate(
         raise ValueError(f"{run} must have learned labels, got a run without; fit with --label")
     require_classes(Rows(place, labelled.X, (), labelled.y), least=max(shots) + 1)
     found = evaluated(
-        fitted.rbse, fitted.columns, labelled, shots=shots, n_episodes=n_episodes, random_state=random_state
+        fitted.rbse,
+        fitted.columns,
+        labelled,
+        spread=fitted.spread,
+        shots=shots,
+        n_episodes=n_episodes,
+        random_state=random_state,
     )
     if data is None:
         _kept(fitted, found)

@@ -3,6 +3,7 @@
 from ebse.estimators.contrastive import ContrastiveFeatures
 from ebse.estimators.few_shot import FewShotClassifier, Uncertainty
 from ebse.estimators.rbse import RBSE
+from ebse.estimators.relabelled import Relabelled
 from ebse.estimators.slow_features import SlowFeatures
 from ebse.estimators.spreading_classifier import SpreadingClassifier
 
@@ -10,6 +11,7 @@ __all__ = [
     "RBSE",
     "ContrastiveFeatures",
     "FewShotClassifier",
+    "Relabelled",
     "SlowFeatures",
     "SpreadingClassifier",
     "Uncertainty",

@@ -47,6 +47,8 @@ class ContrastiveFeatures(WalkFeatures):
     ----------
     losses_ : (n_updates,)
         InfoNCE at every update; log(2 batch_size − 1) is chance.
+    encoder_
+        The network, as weights and biases of its layers.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -117,14 +119,14 @@ class ContrastiveFeatures(WalkFeatures):
                 f"stopped after {len(losses)} updates; the estimator is fitted with what it learned so far"
             ) from None
         finally:
-            self._encoder, self.losses_ = contrast.encoder(), np.array(losses)
+            self.encoder_, self.losses_ = contrast.encoder(), np.array(losses)
         return self
 
     def transform(self, X: Any) -> Array:
         """Rows as points of the unit sphere (N, n_components)."""
         check_is_fitted(self)
         X = self._checked(X, reset=False)
-        encoder: Encoder = self._encoder
+        encoder: Encoder = self.encoder_
         z: Array = np.concatenate([encoder(X[rows].astype(np.float32)) for rows in row_blocks(len(X))])
         return z.astype(X.dtype, copy=False)
 
@@ -139,7 +141,7 @@ class ContrastiveFeatures(WalkFeatures):
 
     @property
     def _n_features_out(self) -> int:
-        return int(self._encoder.biases[-1].shape[0])
+        return int(self.encoder_.biases[-1].shape[0])
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "losses_")

@@ -100,4 +100,5 @@ def _network(n_features: int, n_hidden: int, n_components: int, seed: int) -> nn
                 nn.BatchNorm1d(n_hidden),
                 nn.ReLU(),
             ]
-        return nn.Sequential(*layers, nn.Linear(n_hidden, n_components))
+        # Whatever torch's default precision is: rows are in single.
+        return nn.Sequential(*layers, nn.Linear(n_hidden, n_components)).float()

@@ -52,6 +52,16 @@ class Clusterings(NamedTuple):
         begins = np.arange(0, n * m * len(Z) + 1, n * m)
         return sparse.csr_matrix((np.concatenate(weights), np.concatenate(at), begins), shape=(len(Z), n * k))
 
+    def first(self) -> "Clusterings":
+        """The first of them, alone."""
+        return Clusterings(self.centres[:1], self.widths[:1], self.flows[:1])
+
+    def likeness(self) -> Array:
+        """G_ij / √(G_ii G_jj) of the first: 1 where i is j, 0 where nothing flows between them (k, k)."""
+        root = 1 / np.sqrt(np.diag(self.flows[0]))
+        found: Array = root[:, np.newaxis] * self.flows[0] * root
+        return found
+
     def scores(self, places: sparse.csr_matrix, labels: Index, n_classes: int) -> Array:
         """What every centre receives from the labels of rows at ``places``, as shares (n · k, n_classes).
 
@@ -104,6 +114,40 @@ def scales_for(p: Array, sizes: Array) -> Array:
         scale = sizes * len(p) / np.maximum(p.T @ of_rows, 1e-300)
         scale /= scale.mean()
     return scale
+
+
+def nearest_centres(places: sparse.csr_matrix) -> Index:
+    """The centre at which most of each row is (N,)."""
+    return np.asarray(places.argmax(1)).ravel()
+
+
+def middles(Z: Array, places: sparse.csr_matrix, centres: Array) -> Index:
+    """The row of Z (N, r) nearest to each centre (k, r), among those that it is the nearest of; −1: none."""
+    at = nearest_centres(places)
+    far = ((Z - centres[at]) ** 2).sum(1)
+    found = np.full(len(centres), -1, dtype=np.intp)
+    # From the farthest to the nearest, which is written last.
+    order = np.argsort(-far, kind="stable")
+    found[at[order]] = order
+    return found
+
+
+def most_covering(likeness: Array, weights: Array, known: Index, allowed: Index, n: int) -> Index:
+    """n of the ``allowed`` centres, each the one that adds most to Σ_j weight_j max_i likeness_ij.
+
+    The maximum is over the ``known`` centres and those chosen before.
+    """
+    covered = likeness[known].max(0)
+    order: list[int] = []
+    left = np.zeros(len(likeness), dtype=bool)
+    left[allowed] = True
+    while len(order) < n and left.any():
+        gains = np.maximum(likeness - covered, 0) @ weights
+        best = int(np.where(left, gains, -1).argmax())
+        order.append(best)
+        left[best] = False
+        covered = np.maximum(covered, likeness[best])
+    return np.array(order, dtype=np.intp)
 
 
 def _squares(Z: Array, centres: Array) -> Array:

@@ -14,10 +14,16 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ebse.arguments import count
-from ebse.estimators.few_shot import entropy_of
 from ebse.estimators.inputs import at_the_door, seed_of
 from ebse.estimators.learned import learned
-from ebse.estimators.spreading import Clusterings, clustered, scales_for
+from ebse.estimators.spreading import (
+    Clusterings,
+    clustered,
+    middles,
+    most_covering,
+    nearest_centres,
+    scales_for,
+)
 
 Array = npt.NDArray[np.floating[Any]]
 Index = npt.NDArray[np.intp]
@@ -61,6 +67,11 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The labels.
     n_clusters_
         Clusters of each clustering.
+    clusterings_, scores_, scales_
+        For each representation centres and what flows between them, and shares of the classes at each; and
+        factors of the classes, 1 where sizes are not known.
+    labelled_at_
+        The cluster of each labelled row, in the first clustering.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -102,7 +113,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.representations_ = [learned(one, rows, seed) for one in given]
         views = self._views(rows)
         self.n_clusters_ = self._how_many(rows)
-        self._clusterings: list[Clusterings] = [
+        self.clusterings_: list[Clusterings] = [
             clustered(Z, self.n_clusters_, n_clusterings=self.n_clusterings, seed=seed) for Z in views
         ]
         step = max(len(rows) // N_SIZED, 1)
@@ -118,7 +129,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Array:
         """Shares of the classes (N, n_classes)."""
         check_is_fitted(self)
-        p = self._shares(self._places(self._views(self._checked(X))), self._scores) * self._scales
+        p = self._shares(self._places(self._views(self._checked(X))), self.scores_) * self.scales_
         found: Array = p / p.sum(1, keepdims=True)
         return found
 
@@ -129,33 +140,27 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return found
 
     def suggest(self, X: Any, n: int = 1) -> Index:
-        """Numbers of the n rows of X to label next: one each of the clusters that are large and unsure.
+        """Numbers of the n rows of X to label next, most useful first; fewer where X has fewer clusters.
 
-        A cluster counts with the rows of X in it, times the entropy of its shares and of those near it.
+        A row of X counts by how close its second class comes to its first. The next label goes to the middle
+        of the cluster from which most of what counts, and no label reaches yet, is reached.
         """
         check_is_fitted(self)
         count("n", n)
         X = self._checked(X)
-        Z, first = self._views(X)[0], self._clusterings[0]
-        centres, flow = first.centres[0], first.flows[0]
-        places = np.asarray(first.places(Z)[:, : len(centres)].argmax(1)).ravel()
-        entropy = entropy_of(self.predict_proba(X))
-        worth = flow / flow.sum(1, keepdims=True)
-        doubt = worth @ np.bincount(places, weights=entropy, minlength=len(centres))
-        order: list[int] = []
-        left = np.ones(len(X), dtype=bool)
-        while len(order) < min(n, len(X)):
-            filled = np.bincount(places[left], minlength=len(doubt)) > 0
-            if not filled.any():
-                break
-            at = int(np.where(filled, doubt, -np.inf).argmax())
-            rows = np.flatnonzero(left & (places == at))
-            nearest = rows[((Z[rows] - centres[at]) ** 2).sum(1).argmin()]
-            order.append(int(nearest))
-            left[nearest] = False
-            # Its label will tell of the clusters that it flows to.
-            doubt = doubt * (1 - flow[at] / flow[at, at])
-        return np.array(order, dtype=np.intp)
+        clusters = self.clusterings_[0].first()
+        Z = self._views(X)[0]
+        at = clusters.places(Z)
+        p = np.sort(self.predict_proba(X), axis=1)
+        middle = middles(Z, at, clusters.centres[0])
+        chosen = most_covering(
+            clusters.likeness(),
+            at.T @ (p[:, -2] / p[:, -1]),
+            self.labelled_at_,
+            np.flatnonzero(middle >= 0),
+            n,
+        )
+        return middle[chosen]
 
     def _told(self, X: Array, y: npt.NDArray[Any]) -> Self:
         """Hold what labelled rows say."""
@@ -165,10 +170,12 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"y must have at least 2 classes, got one class, {self.classes_[0]}; label rows of others"
             )
         sizes = self._sizes()
-        places = self._places(self._views(X))
+        views = self._views(X)
+        places = self._places(views)
+        self.labelled_at_ = nearest_centres(self.clusterings_[0].first().places(views[0]))
         n = len(self.classes_)
-        self._scores = [c.scores(at, target, n) for c, at in zip(self._clusterings, places, strict=True)]
-        self._scales: Array = np.ones(n)
+        self.scores_ = [c.scores(at, target, n) for c, at in zip(self.clusterings_, places, strict=True)]
+        self.scales_: Array = np.ones(n)
         if sizes is not None:
             self._sized_rounds(places, target, sizes)
         return self
@@ -177,15 +184,15 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Scale the classes to their sizes among unlabelled rows, and let these speak, too, in rounds."""
         asked, n = self._sized, len(sizes)
         for _ in range(ROUNDS):
-            p = self._shares(asked, self._scores) ** 2
-            self._scales = scales_for(p, sizes)
-            guess = (p * self._scales).argmax(1)
+            p = self._shares(asked, self.scores_) ** 2
+            self.scales_ = scales_for(p, sizes)
+            guess = (p * self.scales_).argmax(1)
             told = np.concatenate([target, guess])
-            self._scores = [
+            self.scores_ = [
                 c.scores(sparse.vstack([known, at], format="csr"), told, n)
-                for c, known, at in zip(self._clusterings, places, asked, strict=True)
+                for c, known, at in zip(self.clusterings_, places, asked, strict=True)
             ]
-        self._scales = scales_for(self._shares(asked, self._scores), sizes)
+        self.scales_ = scales_for(self._shares(asked, self.scores_), sizes)
 
     def _shares(self, places: Places, held: list[Array]) -> Array:
         """Scores of the near centres, averaged over clusterings and representations."""
@@ -193,7 +200,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return found
 
     def _places(self, views: list[Array]) -> Places:
-        return [held.places(Z) for held, Z in zip(self._clusterings, views, strict=True)]
+        return [held.places(Z) for held, Z in zip(self.clusterings_, views, strict=True)]
 
     def _views(self, X: Array) -> list[Array]:
         """Rows in every representation."""

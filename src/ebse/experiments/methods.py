@@ -4,9 +4,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import KNeighborsClassifier
 
 from ebse.data import Images
+from ebse.estimators import ContrastiveFeatures, Relabelled, SlowFeatures, SpreadingClassifier
 from ebse.evaluation import Draws, Shifts
 from ebse.experiments.settings import ALGORITHM_1, ALGORITHM_1_RBM, NAMES, OneShotConfig
 
@@ -77,6 +79,29 @@ def model_methods(config: OneShotConfig, model: str) -> list[Method]:
         if model == "bernoulli"
     ]
     return [mean, clamped, *walked, *states]
+
+
+SPREADING = ("pixels", "slow features", "contrastive features")
+"""What labels spread on."""
+SIZES = {"": None, ", sizes": "equal"}
+"""What is said of the classes among the unlabelled images, by what is added to a method's name."""
+
+
+def spreading_methods(view: str, rows: Any, rbse: Any, seed: int) -> list[Method]:
+    """Labels that spread over the clusters of the unlabelled rows, without and with class sizes."""
+    representation: Any = None
+    if view == "slow features":
+        representation = SlowFeatures(FrozenEstimator(rbse), random_state=seed)
+    if view == "contrastive features":
+        representation = ContrastiveFeatures(random_state=seed)
+    # Any two labels will do for the first time.
+    clusters = SpreadingClassifier(representation, random_state=seed)
+    held = FrozenEstimator(clusters.fit(rows[:2], [0, 1], X_unlabeled=rows[2:]))
+
+    def method(end: str, sizes: Any) -> Method:
+        return Method(f"spreading on {view}{end}", lambda _: Relabelled(held, class_sizes=sizes))
+
+    return [method(end, sizes) for end, sizes in SIZES.items()]
 
 
 def _suffix(config: OneShotConfig, n_sweeps: int, noise: float | None) -> str:

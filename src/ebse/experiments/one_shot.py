@@ -13,7 +13,14 @@ from ebse.data import Images, binarise, load_images
 from ebse.estimators import RBSE
 from ebse.estimators.folders import fit_in_folder
 from ebse.evaluation import few_shot
-from ebse.experiments.methods import Method, fixed_methods, model_methods
+from ebse.experiments.methods import (
+    SIZES,
+    SPREADING,
+    Method,
+    fixed_methods,
+    model_methods,
+    spreading_methods,
+)
 from ebse.experiments.pictures import save_pictures
 from ebse.experiments.settings import ALGORITHM_1, ALGORITHM_1_RBM, BY_ALGORITHM_1, NAMES, OneShotConfig
 from ebse.experiments.transductive import spread_labels, umap_neighbours
@@ -72,6 +79,11 @@ class _Study:
                         tasks.append(
                             (self._cost(method), text, lambda s=seed, k=model, m=method: self._draws(s, k, m))
                         )
+        for seed in config.seeds if config.spreading else ():
+            for view in SPREADING:
+                if not all(self._known(seed, f"spreading on {view}{end}") for end in SIZES):
+                    text = f"spreading on {view}, seed {seed}"
+                    tasks.append((60.0, text, lambda s=seed, v=view: self._spreading(s, v)))
         if not (self.run.folder / "pictures.npz").exists():
             tasks.append((5.0, "pictures", self._pictures))
         return tasks
@@ -156,6 +168,13 @@ class _Study:
         self._keep(seed, method.name, accuracies, time.perf_counter() - began)
         part.unlink()
 
+    def _spreading(self, seed: int, view: str) -> None:
+        """Accuracies of labels that spread over the unlabelled images."""
+        rbse = RBSE.load(self._path(seed, self._shown_law()))
+        for method in spreading_methods(view, self._unlabelled(), rbse, seed):
+            if not self._known(seed, method.name):
+                self._evaluate(seed, method)
+
     def _transductive(self, name: str) -> None:
         """Accuracies of a method that sees the queries, or all images, beside the labels."""
         config, began = self.config, time.perf_counter()
@@ -197,10 +216,13 @@ class _Study:
 
     def _pictures(self) -> None:
         config = self.config
-        law = next(law for law in ("bernoulli", "gaussian", "point") if law in config.laws)
-        rbse = RBSE.load(self._path(config.seeds[0], law))
+        rbse = RBSE.load(self._path(config.seeds[0], self._shown_law()))
         path = self.run.folder / "pictures.npz"
         save_pictures(path, rbse, self.pool, self.labels, self.images.shape, n_sweeps=config.sweeps[-1])
+
+    def _shown_law(self) -> str:
+        """The law of the ensemble that stands for all: their likelihoods are alike."""
+        return next(law for law in ("bernoulli", "gaussian", "point") if law in self.config.laws)
 
     def _cost(self, method: Method) -> float:
         config = self.config

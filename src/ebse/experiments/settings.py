@@ -68,6 +68,8 @@ class OneShotConfig:
     """Noise of walked models under a Gaussian law."""
     baselines: bool = True
     """Also PCA, shifts and nearest neighbours."""
+    spreading: bool = False
+    """Also labels that spread over the unlabelled images, on pixels, slow and contrastive features."""
     label_spreading: bool = False
     """Also scikit-learn's LabelSpreading over the images of each episode."""
     umap: bool = False

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ebse.estimators import RBSE, FewShotClassifier
+from ebse.estimators import RBSE, FewShotClassifier, Relabelled, SpreadingClassifier
 from ebse.evaluation import FewShotResult, few_shot
 from ebse.fitting.columns import Columns
 from ebse.reading import Rows
@@ -39,6 +39,7 @@ class Classified(NamedTuple):
     probabilities: Array
     n_sweeps: int
     source: str
+    """Which representations: "draws" or "mean" of the ensemble; "spreading": labels spread over all rows."""
 
     @property
     def labels(self) -> Array:
@@ -78,11 +79,28 @@ def classifier(rbse: RBSE, seed: int) -> FewShotClassifier:
     return FewShotClassifier(FrozenEstimator(rbse), random_state=seed)
 
 
-def classified(rbse: RBSE, columns: Columns, labelled: Labelled, X: Array, *, seed: int) -> Classified:
-    """What the rows of X are taken for by a classifier of the labelled ones."""
+def classified(
+    rbse: RBSE,
+    columns: Columns,
+    labelled: Labelled,
+    X: Array,
+    *,
+    spread: SpreadingClassifier | None,
+    seed: int,
+) -> Classified:
+    """What rows X are taken for, by labels that have spread, or else by a classifier of the labelled rows."""
+    if spread is not None:
+        p = spread.predict_proba(on_unit_scale(rbse, prepared(rbse, columns, X)))
+        return Classified(spread.classes_, p, 0, "spreading")
     few = classifier(rbse, seed).fit(prepared(rbse, columns, labelled.X), labelled.y)
     p = few.predict_proba(prepared(rbse, columns, X))
     return Classified(few.classes_, p, few.n_sweeps_, few.source_)
+
+
+def on_unit_scale(rbse: RBSE, X: Array) -> npt.NDArray[np.float32]:
+    """Rows as the ensemble sees them, every feature between 0 and 1."""
+    found: npt.NDArray[np.float32] = ((X - rbse.feature_low_) / rbse.feature_width_).astype(np.float32)
+    return found.clip(0, 1)
 
 
 def prepared(rbse: RBSE, columns: Columns, X: Array) -> Array:
@@ -101,18 +119,26 @@ def evaluated(
     columns: Columns,
     labelled: Labelled,
     *,
+    spread: SpreadingClassifier | None,
     shots: tuple[int, ...],
     n_episodes: int,
     random_state: int,
 ) -> FewShotResult:
-    """Accuracies of the ensemble's classifier, and of a plain one on the columns as they were read."""
+    """Accuracies of the ensemble's classifier, of labels that spread, and of a plain one on the columns.
+
+    Labels spread over the rows that the run learned from; where it let none spread, over the labelled ones.
+    """
     y = labelled.y
     _, counts = np.unique(y, return_counts=True)
     n_queries = min(int(counts.min()) - max(shots), MOST_QUERIES)
     # Standardised by all rows, as the ensemble learned from all: two labelled ones have no scale.
     plain = make_pipeline(SimpleImputer(), StandardScaler()).fit_transform(labelled.X)
+    X = prepared(rbse, columns, labelled.X)
     ensemble = {"RBM mean": rbse, "FewShotClassifier": classifier(rbse, random_state)}
-    # Episodes depend on the labels and the seed alone: both calls have the same ones.
+    unit = on_unit_scale(rbse, X)
+    if spread is None:
+        spread = SpreadingClassifier(random_state=random_state).fit(unit, y)
+    # Episodes depend on the labels and the seed alone: all calls have the same ones.
     found = [
         few_shot(
             methods,
@@ -124,7 +150,8 @@ def evaluated(
             random_state=random_state,
         )
         for methods, X in (
-            (ensemble, prepared(rbse, columns, labelled.X)),
+            (ensemble, X),
+            ({"SpreadingClassifier": Relabelled(FrozenEstimator(spread))}, unit),
             ({PLAIN: LogisticRegression(max_iter=1000)}, plain),
         )
     ]

@@ -10,22 +10,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ebse.estimators import RBSE
+from ebse.estimators import RBSE, SpreadingClassifier
 from ebse.estimators.folders import fit_in_folder, require_settings
 from ebse.estimators.inputs import seed_of
 from ebse.files import in_place
 from ebse.fitting.columns import Columns
-from ebse.fitting.few_labels import Labelled, classified, require_classes
+from ebse.fitting.few_labels import Labelled, classified, on_unit_scale, prepared, require_classes
 from ebse.fitting.outputs import write_predictions
 from ebse.fitting.pictures import save_pictures
 from ebse.fitting.settings import FitConfig
+from ebse.fitting.spread import load_spread, save_spread, spread_over, spreads
 from ebse.reading import Rows, read_arrays, read_rows
 from ebse.runs import CONFIG, LOCK, ROWS, Lock, Run, Step, read_header, read_results
 
 EXPERIMENT = "fit"
 MODEL, COLUMNS, LABELLED, PICTURES = "model.safetensors", "columns.npz", "labelled.npz", "pictures.npz"
+SPREAD = "spreading.npz"
+N_NEXT = 10
+"""Rows that are named to be labelled next."""
 PREDICTIONS, PAGE, TRAINING = "predictions.csv", "report.html", "training"
-FILES = (CONFIG, ROWS, MODEL, COLUMNS, LABELLED, PICTURES, PREDICTIONS, PAGE)
+FILES = (CONFIG, ROWS, MODEL, COLUMNS, LABELLED, SPREAD, PICTURES, PREDICTIONS, PAGE)
 """Everything that a run's folder has."""
 
 Listener = Callable[[Step], None]
@@ -39,6 +43,8 @@ class Fitted(NamedTuple):
     columns: Columns
     rbse: RBSE
     labelled: Labelled | None
+    spread: SpreadingClassifier | None
+    """Where most rows had no label."""
 
 
 def begin(config: FitConfig, folder: Path, *, force: bool) -> tuple[Run, Rows]:
@@ -119,10 +125,10 @@ def carry_out(run: Run, rows: Rows, listener: Listener) -> Fitted:
         seconds = time.perf_counter() - began
         run.add({"kind": "training", "model": config.law, "seconds": seconds, "history": rbse.history_})
     save_pictures(run.folder / PICTURES, rbse, columns)
-    labelled = _labels(run, rbse, columns, rows)
+    labelled, spread = _labels(run, rbse, columns, rows, listener)
     run.add({"kind": "finished", "n_rows": len(rows.X), "n_columns": len(rows.names)})
     shutil.rmtree(run.folder / TRAINING, ignore_errors=True)
-    return Fitted(run.folder, config, columns, rbse, labelled)
+    return Fitted(run.folder, config, columns, rbse, labelled, spread)
 
 
 def require_folder(folder: Path) -> None:
@@ -159,7 +165,8 @@ def load(folder: Path) -> Fitted:
     labelled = None
     if (folder / LABELLED).exists():
         labelled = Labelled(**read_arrays(folder / LABELLED, "X", "y"))
-    return Fitted(folder, config, _columns(folder), RBSE.load(folder / MODEL), labelled)
+    spread = load_spread(folder / SPREAD) if (folder / SPREAD).exists() else None
+    return Fitted(folder, config, _columns(folder), RBSE.load(folder / MODEL), labelled, spread)
 
 
 def _columns(folder: Path) -> Columns:
@@ -183,20 +190,30 @@ def _changed(path: Path) -> ValueError:
     )
 
 
-def _labels(run: Run, rbse: RBSE, columns: Columns, rows: Rows) -> Labelled | None:
+def _labels(
+    run: Run, rbse: RBSE, columns: Columns, rows: Rows, listener: Listener
+) -> tuple[Labelled | None, SpreadingClassifier | None]:
     """Labelled rows, kept beside the model, and what the others are taken for."""
     if rows.labels is None:
-        return None
-    known = np.array([label is not None for label in rows.labels])
-    labelled = Labelled(rows.X[known], rows.labels[known].astype(str))
+        return None, None
+    known, seed = np.array([label is not None for label in rows.labels]), run.config.random_state
+    labelled, spread = Labelled(rows.X[known], rows.labels[known].astype(str)), None
+    label_next: list[int] = []
     _save(run.folder / LABELLED, X=labelled.X, y=labelled.y)
-    found = classified(rbse, columns, labelled, rows.X, seed=run.config.random_state)
+    if spreads(known):
+        listener(Step("labels spread over all rows", 0, 1, "step"))
+        X = on_unit_scale(rbse, prepared(rbse, columns, rows.X))
+        spread = spread_over(X, known, labelled.y, seed=seed)
+        save_spread(run.folder / SPREAD, spread)
+        unlabelled = np.flatnonzero(~known)
+        label_next = (unlabelled[spread.suggest(X[unlabelled], N_NEXT)] + 1).tolist()
+    found = classified(rbse, columns, labelled, rows.X, spread=spread, seed=seed)
     write_predictions(run.folder / PREDICTIONS, rows, found)
     if not run.has(kind="labels"):
         counts = {name: int((labelled.y == name).sum()) for name in found.classes.tolist()}
         given = {"labels": counts, "n_sweeps": found.n_sweeps, "source": found.source}
-        run.add({"kind": "labels", **given, "predicted": found.counts()})
-    return labelled
+        run.add({"kind": "labels", **given, "predicted": found.counts(), "label_next": label_next})
+    return labelled, spread
 
 
 def _checksum(rows: Rows) -> int:

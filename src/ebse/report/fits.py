@@ -69,16 +69,20 @@ def _labels(folder: Path, row: Row) -> list[Part]:
             header, *lines = [*csv.reader(file)] or [[]]
         if len(header) < 4 or any(len(line) != len(header) for line in lines):
             raise ValueError(f"{path} must be as ebse wrote it, got another table; restore it, or fit again")
-        asked = [line for line in lines if not line[1]]
-        asked.sort(key=lambda line: max(map(float, line[3:])))
+        asked = [lines[n - 1] for n in row.get("label_next", ())]
+        which = "Those that say most of other rows." if asked else "Those it is least sure of."
+        if not asked:
+            asked = [line for line in lines if not line[1]]
+            asked.sort(key=lambda line: max(map(float, line[3:])))
         doubtful: list[Line] = [("row", "taken for", *header[3:])]
         doubtful += [(line[0], line[2], *line[3:]) for line in asked[:UNSURE]]
         if asked:
             parts += [
-                Heading("Rows to label next: those it is least sure of"),
+                Heading("Rows to label next"),
                 Text(
-                    "Row 1 is the first below the names. Shares rank rows; with few labels they are far too "
-                    "sure of themselves to be probabilities. All rows: predictions.csv, beside this page."
+                    f"{which} Row 1 is the first below the names. Shares rank rows; with few labels they are "
+                    "far too sure of themselves to be probabilities. All rows: predictions.csv, beside this "
+                    "page."
                 ),
                 Table(doubtful),
             ]
@@ -95,7 +99,8 @@ def _evaluated(rows: list[Row]) -> list[Part]:
         Heading("How well few labels do"),
         Text(
             f"{REFERENCE}: logistic regression on one representation of each row. FewShotClassifier: on "
-            "several drawn ones where that promises a gain, otherwise the same. Intervals speak of other "
+            "several drawn ones where that promises a gain, otherwise the same. SpreadingClassifier: labels "
+            "spread over all rows, those without a label, too. Intervals speak of other "
             "choices among the same labelled rows; where these are few, they say little of other rows."
         ),
         Picture(
