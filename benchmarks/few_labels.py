@@ -82,6 +82,9 @@ def main() -> None:
 def task_of(options: argparse.Namespace) -> Task:
     """The data, and its episodes."""
     images = load_images(options.data)
+    if options.shuffle:
+        order = np.random.default_rng(0).permutation(len(images.y))
+        images = images._replace(X=images.X[order], y=images.y[order])
     X, y = images.episodes
     half = len(y) // 2
     X, y = (X[:half], y[:half]) if options.choose else (X[half:], y[half:])
@@ -186,6 +189,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", nargs="*", help="methods whose names have one of these words")
     parser.add_argument(
         "--choose", action="store_true", help="images for choosing settings, not those that are reported"
+    )
+    parser.add_argument(
+        "--shuffle", action="store_true", help="first of all; digits are in the order of their writers"
     )
     parser.add_argument("--json", type=Path)
     return parser.parse_args()

@@ -75,7 +75,7 @@ def test_eigenvalues_and_functions_of_a_known_chain(n_sweeps: int) -> None:
     np.testing.assert_allclose(slow.eigenvalues_[0], exact[1], atol=ERROR)
     np.testing.assert_allclose(slow.eigenvalues_[1], exact[2], atol=ERROR)
     # The slowest function tells the two groups apart, and is otherwise the same within each.
-    found = (slow._dictionary(np.eye(6, dtype=np.float32)) - slow._mean) @ slow._map[:, 0]
+    found = (slow._dictionary(slow._view(np.eye(6))) - slow._mean) @ slow._map[:, 0]
     assert abs(np.corrcoef(found, functions[:, -2])[0, 1]) > 0.99
 
 
@@ -87,8 +87,26 @@ def test_covariances_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch) ->
     X = np.random.default_rng(0).random((50, 4))
     whole = SlowFeatures(n_components=5, n_random=8, random_state=0).fit(X)
     monkeypatch.setattr("ebse.estimators.walks.BLOCK", 7)
+    monkeypatch.setattr("ebse.estimators.slow_features.BLOCK", 50)
     parts = SlowFeatures(n_components=5, n_random=8, random_state=0).fit(X)
     np.testing.assert_allclose(parts.eigenvalues_, whole.eigenvalues_, atol=1e-4)
+
+
+@pytest.mark.parametrize(("scale", "offset"), [(1.0, 1e5), (1e18, 0.0), (1e-18, 0.0), (255.0, -1e3)])
+def test_units_and_offsets_change_no_eigenvalue(scale: float, offset: float) -> None:
+    X = np.random.default_rng(0).random((200, 4)) + np.arange(200)[:, None] % 2
+    plain, moved = (
+        SlowFeatures(n_components=4, n_random=20, random_state=0).fit(rows).eigenvalues_
+        for rows in (X, X * scale + offset)
+    )
+    np.testing.assert_allclose(moved, plain, atol=1e-3)
+    assert plain.max() <= 1
+
+
+def test_where_nothing_varies_nothing_is_slow() -> None:
+    slow = SlowFeatures(n_components=3, n_random=5, random_state=0).fit(np.full((30, 3), 0.1))
+    np.testing.assert_allclose(slow.eigenvalues_, 0, atol=1e-9)
+    assert np.isfinite(slow.transform(np.full((2, 3), 0.1))).all()
 
 
 def test_nearest_are_nearest() -> None:

@@ -1,5 +1,6 @@
 """Labels that spread: the formula against loops, sizes, suggestions, and scikit-learn's rules."""
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ import pytest
 from scipy import sparse, stats
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ebse.data import binarise, load_images
@@ -132,6 +135,13 @@ def test_several_representations_are_averaged() -> None:
     points, y = blobs()
     both = SpreadingClassifier([None, PCA(1)], n_clusters=24, n_clusterings=2, random_state=0)
     both.fit(points[:3], y[:3], X_unlabeled=points[3:])
+    alone = [
+        SpreadingClassifier(one, n_clusters=24, n_clusterings=2, random_state=0)
+        .fit(points[:3], y[:3], X_unlabeled=points[3:])
+        .predict_proba(points)
+        for one in (None, PCA(1))
+    ]
+    np.testing.assert_allclose(both.predict_proba(points), np.mean(alone, axis=0))
     assert [c.centres.shape for c in both.clusterings_] == [(2, 24, 2), (2, 24, 1)]
 
 
@@ -236,6 +246,12 @@ def test_middles_are_the_rows_nearest_to_their_centre() -> None:
         ({"class_sizes": {0: 0.5, 2: 0.5}}, [0, 1], "class_sizes must have a share for every class"),
         ({"class_sizes": {0: 0.2, 1: 0.3, 2: 0.5}}, [0, 1], "got 2, which no row is labelled with"),
         ({"class_sizes": "all"}, [0, 1], "class_sizes must be None, 'equal' or a mapping"),
+        ({"class_sizes": {0: np.nan, 1: 0.5}}, [0, 1], "class_sizes must be positive and sum to 1"),
+        ({"class_sizes": {0: "a", 1: 0.5}}, [0, 1], "class_sizes must hold numbers"),
+        ({"representation": []}, [0, 1], "representation must have a transformer, got none"),
+        ({"unlabeled_label": [1, 2]}, [0, 1], "unlabeled_label must be one value"),
+        ({}, np.array([0, "a"], dtype=object), "y must be words or numbers, one kind, got both"),
+        ({}, np.array([0, None], dtype=object), "got missing values; announce rows without a label"),
         ({"n_clusters": "many"}, [0, 1], "n_clusters must be 'auto' or a number"),
         ({"n_clusters": 0}, [0, 1], "n_clusters must be >= 1"),
         ({"n_clusterings": 0}, [0, 1], "n_clusterings must be >= 1"),
@@ -246,6 +262,91 @@ def test_middles_are_the_rows_nearest_to_their_centre() -> None:
 def test_what_cannot_be_learned_from_is_refused(options: dict[str, Any], y: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SpreadingClassifier(**options).fit(X[:2], y, X_unlabeled=X[2:50])
+
+
+def test_a_refusal_changes_nothing() -> None:
+    points, y = blobs()
+    fresh = SpreadingClassifier(n_clusters=24, random_state=0)
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        fresh.fit(points[:2], [0, 0], X_unlabeled=points)
+    with pytest.raises(NotFittedError):
+        fresh.predict(points)
+    spread = fresh.fit(points[:3], y[:3], X_unlabeled=points[3:])
+    before = spread.predict_proba(points)
+    for labels, sizes in (
+        ([7, 7], None),
+        ([0, 1], {0: 0.2, 1: 0.2}),
+        ([0, 1], "some"),
+        ([0, 1], {0: 0.5, 2: 0.5}),
+    ):
+        with pytest.raises(ValueError, match="must"):
+            spread.set_params(class_sizes=sizes).relabel(points[:2], labels)
+        np.testing.assert_array_equal(spread.predict_proba(points), before)
+    with pytest.raises(ValueError, match="X_unlabeled must have the 2 features of X, got 3"):
+        spread.set_params(class_sizes=None).fit(points[:3], y[:3], X_unlabeled=np.ones((5, 3)))
+
+
+@pytest.mark.parametrize(("scale", "offset"), [(1.0, 1e5), (1e20, 0.0), (1e-20, 0.0), (255.0, -1e3)])
+def test_units_and_offsets_of_columns_change_nothing(scale: float, offset: float) -> None:
+    points, y = blobs()
+    moved = points * scale + offset
+    spread = SpreadingClassifier(n_clusters=24, random_state=0)
+    assert spread.fit(moved[:3], y[:3], X_unlabeled=moved[3:]).score(moved, y) == 1
+
+
+def test_equal_rows_of_a_representation_are_one_place() -> None:
+    """Two columns of noise that the representation leaves out: clusters are no more than its different rows."""
+    rng = np.random.default_rng(0)
+    kind = np.arange(400) % 4
+    rows = np.stack([kind, *rng.normal(size=(2, 400))], 1)
+    first = FunctionTransformer(lambda x: x[:, :1])
+    spread = SpreadingClassifier(first, random_state=0).fit(rows[:4], kind[:4], X_unlabeled=rows)
+    assert spread.n_clusters_ == 2
+    full = SpreadingClassifier(first, n_clusters=4, random_state=0)
+    assert full.fit(rows[:4], kind[:4], X_unlabeled=rows).score(rows, kind) == 1
+
+
+@pytest.mark.parametrize("order", ["as they come", "by class"])
+def test_sizes_are_those_of_the_rows_without_a_label(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shares of the blank rows sum to the sizes told, whatever their order, and however many are labelled."""
+    monkeypatch.setattr("ebse.estimators.spreading_classifier.N_SIZED", 300)
+    rng = np.random.default_rng(0)
+    kind = np.arange(900) % 3
+    if order == "by class":
+        kind = np.sort(kind)
+    rows = rng.normal(size=(900, 2)) + 1.5 * np.stack([kind, kind % 2], 1)
+    # Many labels of one class do not count.
+    extra = np.concatenate([np.array([0, 1, 2]), np.zeros(60, dtype=int)])
+    labelled = rng.normal(size=(63, 2)) + 1.5 * np.stack([extra, extra % 2], 1)
+    sizes = {0: 0.5, 1: 0.3, 2: 0.2}
+    spread = SpreadingClassifier(n_clusters=60, class_sizes=sizes, random_state=0)
+    spread.fit(labelled, extra, X_unlabeled=rows)
+    # 300 of 900 rows are asked: a share p of them has a standard error of at most sqrt(p (1 − p) / 300) = 0.029.
+    np.testing.assert_allclose(spread.predict_proba(rows).mean(0), [0.5, 0.3, 0.2], atol=5 * 0.029)
+    plain = SpreadingClassifier(n_clusters=60, random_state=0).fit(labelled, extra, X_unlabeled=rows)
+    assert abs(plain.predict_proba(rows).mean(0) - [0.5, 0.3, 0.2]).max() > 0.1
+
+
+def test_impossible_sizes_leave_finite_factors() -> None:
+    p = np.repeat(np.eye(3), 10, axis=0)
+    scale = scales_for(p, np.array([0.9, 0.05, 0.05]))
+    assert scale.min() >= 1e-6 * scale.max()
+    assert np.isfinite(scale).all()
+
+
+def test_a_pickled_classifier_answers_alike() -> None:
+    points, y = blobs()
+    spread = SpreadingClassifier(n_clusters=24, random_state=0).fit(points[:3], y[:3], X_unlabeled=points[3:])
+    again = pickle.loads(pickle.dumps(spread))
+    np.testing.assert_array_equal(again.predict_proba(points), spread.predict_proba(points))
+
+
+def test_suggestions_pass_over_clusters_with_a_label() -> None:
+    points, y = blobs()
+    spread = SpreadingClassifier(n_clusters=20, random_state=0).fit(points[:3], y[:3], X_unlabeled=points[3:])
+    found = spread.suggest(points, 100)
+    assert len(found) == len(set(found.tolist())) <= 17
+    assert not set(found.tolist()) & {0, 1, 2}
 
 
 def test_fewer_rows_than_clusters() -> None:

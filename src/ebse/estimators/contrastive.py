@@ -13,6 +13,7 @@ from ebse.estimators.encoder import Contrast, Encoder
 from ebse.estimators.inputs import seed_of
 from ebse.estimators.neighbours import graph, walked
 from ebse.estimators.training import threads_for
+from ebse.estimators.views import View, view_of
 from ebse.estimators.walks import WalkFeatures, row_blocks
 
 Array = npt.NDArray[np.floating[Any]]
@@ -47,8 +48,8 @@ class ContrastiveFeatures(WalkFeatures):
     ----------
     losses_ : (n_updates,)
         InfoNCE at every update; log(2 batch_size − 1) is chance.
-    encoder_
-        The network, as weights and biases of its layers.
+    view_, encoder_
+        How rows are brought to one scale, and the network, as weights and biases of its layers.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -92,7 +93,7 @@ class ContrastiveFeatures(WalkFeatures):
         Ctrl-C leaves the estimator with what it has learned by then.
         """
         self._require_options()
-        X = self._checked(X, reset=True).astype(np.float32, copy=False)
+        view, X = view_of(None, self._checked(X, reset=True))
         seed = seed_of(self.random_state)
         rng = np.random.default_rng(seed)
         neighbours = graph(X, self.n_neighbors, seed=seed)
@@ -115,11 +116,19 @@ class ContrastiveFeatures(WalkFeatures):
                     losses.append(contrast.update(X[rows], X[there]))
                     bar.update()
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(
-                f"stopped after {len(losses)} updates; the estimator is fitted with what it learned so far"
-            ) from None
-        finally:
-            self.encoder_, self.losses_ = contrast.encoder(), np.array(losses)
+            if losses:
+                self._keep(view, contrast, losses)
+            what = "the estimator is fitted with what it learned so far" if losses else "nothing was learned"
+            raise KeyboardInterrupt(f"stopped after {len(losses)} updates; {what}") from None
+        if not np.isfinite(losses[-1]):
+            raise FloatingPointError(
+                f"learning_rate must suit these rows, got {self.learning_rate!r}, with which InfoNCE became "
+                f"{losses[-1]}; lower it"
+            )
+        return self._keep(view, contrast, losses)
+
+    def _keep(self, view: View, contrast: Contrast, losses: list[float]) -> Self:
+        self.view_, self.encoder_, self.losses_ = view, contrast.encoder(), np.array(losses)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -127,7 +136,7 @@ class ContrastiveFeatures(WalkFeatures):
         check_is_fitted(self)
         X = self._checked(X, reset=False)
         encoder: Encoder = self.encoder_
-        z: Array = np.concatenate([encoder(X[rows].astype(np.float32)) for rows in row_blocks(len(X))])
+        z: Array = np.concatenate([encoder(self.view_(X[rows])) for rows in row_blocks(len(X))])
         return z.astype(X.dtype, copy=False)
 
     def _require_options(self) -> None:

@@ -11,18 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 from ebse.arguments import count
 from ebse.estimators.inputs import seed_of
 from ebse.estimators.learned import learned
-from ebse.estimators.walks import (
-    BLOCK,
-    Ends,
-    WalkFeatures,
-    ends_of_walks,
-    represented,
-    require_walk,
-    row_blocks,
-)
+from ebse.estimators.views import BLOCK, View, view_of
+from ebse.estimators.walks import Ends, WalkFeatures, ends_of_walks, require_walk, row_blocks
 
 Array = npt.NDArray[np.floating[Any]]
 
+LEAST = 1e-3
+"""Mean variance of the dictionary that the ridge is a part of, at least."""
 SLOWEST = 1 - 1e-6
 """λ beyond which a function counts as constant along the walk; its weight would be infinite."""
 
@@ -102,10 +97,11 @@ class SlowFeatures(WalkFeatures):
         seed = seed_of(self.random_state)
         self.representation_ = learned(self.representation, X, seed)
         require_walk(self.walk, self.representation_)
-        self._begin(X, np.random.default_rng(seed))
+        view, _ = view_of(self.representation_, X[:: max(len(X) // BLOCK, 1)])
+        self._begin(view, np.random.default_rng([seed, 0]))
         ends = ends_of_walks(
             self.walk,
-            self.representation_,
+            view,
             X,
             n_sweeps=self.n_sweeps,
             n_steps=self.n_steps,
@@ -114,7 +110,8 @@ class SlowFeatures(WalkFeatures):
         )
         mean, C_0, C_tau = self._covariances(X, ends)
         dim = len(mean)
-        C_0[np.diag_indices(dim)] += self.ridge * np.trace(C_0) / dim + np.finfo(np.float64).tiny
+        # Where nothing varies there is nothing to solve for, and all λ are 0.
+        C_0[np.diag_indices(dim)] += self.ridge * max(np.trace(C_0) / dim, LEAST)
         n = min(self.n_components, dim)
         values, vectors = eigh(C_tau, C_0, subset_by_index=(dim - n, dim - 1))
         self.eigenvalues_ = values[::-1].copy()
@@ -128,7 +125,7 @@ class SlowFeatures(WalkFeatures):
         check_is_fitted(self)
         X = self._checked(X, reset=False)
         dtype = X.dtype
-        blocks = (represented(self.representation_, X[rows]) for rows in row_blocks(len(X)))
+        blocks = (self._view(X[rows]) for rows in row_blocks(len(X)))
         z: Array = np.concatenate([(self._dictionary(h) - self._mean) @ self._map for h in blocks])
         z /= np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-12)
         return z.astype(dtype, copy=False)
@@ -142,28 +139,24 @@ class SlowFeatures(WalkFeatures):
         axes.set(xlabel="slow direction", ylabel="λ", ylim=(min(0.0, self.eigenvalues_.min()), 1.02))
         return figure
 
-    def _begin(self, X: Array, rng: np.random.Generator) -> None:
-        """The random part of the dictionary: ReLU of directions and thresholds on the scale of h."""
-        h = represented(self.representation_, X[:: max(len(X) // BLOCK, 1)])
-        K = h.shape[1]
-        self._centre = h.mean(0)
-        spread = float(np.sqrt(h.var(0).mean())) or 1.0
-        # Representations of an RBM vary by about a third; inputs on other scales get the same diversity.
-        scale = 3 / np.sqrt(K) * 0.33 / spread
-        self._directions = (rng.standard_normal((K, self.n_random)) * scale).astype(np.float32)
+    def _begin(self, view: View, rng: np.random.Generator) -> None:
+        """The random part of the dictionary: ReLU of directions and thresholds, of rows on one scale."""
+        K = len(view.centre)
+        self._view = view
+        self._directions = (rng.standard_normal((K, self.n_random)) / np.sqrt(K)).astype(np.float32)
         self._thresholds = (rng.standard_normal(self.n_random) * 0.5).astype(np.float32)
 
     def _dictionary(self, h: Array) -> npt.NDArray[np.float32]:
-        """φ = [h, ReLU((h − mean) R + β)]."""
-        random = np.maximum((h - self._centre) @ self._directions + self._thresholds, 0)
-        return np.concatenate([h, random], 1)
+        """φ = [h / 3, ReLU(h R + β)]; h of variance 1 then counts as the means of an RBM do by themselves."""
+        random = np.maximum(h @ self._directions + self._thresholds, 0)
+        return np.concatenate([h / np.float32(3), random], 1)
 
     def _covariances(self, X: Array, ends: Ends) -> tuple[Array, Array, Array]:
         """Mean, C_0 and symmetric C_τ of the dictionary over both ends, block by block."""
-        dim = len(self._centre) + self.n_random
+        dim = len(self._view.centre) + self.n_random
         total, C_0, C_tau = np.zeros(dim), np.zeros((dim, dim)), np.zeros((dim, dim))
         for rows in row_blocks(len(X)):
-            here = self._dictionary(represented(self.representation_, X[rows]))
+            here = self._dictionary(self._view(X[rows]))
             there = self._dictionary(ends(rows))
             total += here.sum(0, dtype=np.float64) + there.sum(0, dtype=np.float64)
             C_0 += here.T @ here

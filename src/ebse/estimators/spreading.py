@@ -10,6 +10,8 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NearestNeighbors
 
+from ebse.estimators.few_known import Labels
+
 Array = npt.NDArray[np.floating[Any]]
 Index = npt.NDArray[np.intp]
 
@@ -19,8 +21,8 @@ N_PLACES = 10
 """Centres that a row belongs to, the near ones most: a label at the edge of its class is not lost."""
 FEW, N_LLOYD = 10_000, 10
 """Rows whose first centres are spread out, which takes as long as clustering, and rounds of k-means."""
-SINKHORN = 50
-"""Scalings of the classes to their sizes."""
+ROUNDS, SINKHORN, LARGEST = 5, 50, 1e6
+"""Of class sizes: how often rows are assigned anew, scalings each time, and how far factors may differ."""
 BLOCK = 4_096
 """Rows whose distances to all centres are held at once."""
 
@@ -78,12 +80,12 @@ class Clusterings(NamedTuple):
 def clustered(Z: Array, n_clusters: int, *, n_clusterings: int, seed: int) -> Clusterings:
     """Clusters of the rows Z (N, r) by k-means from several starts, and the graphs of their centres."""
     start = "k-means++" if len(Z) <= FEW else "random"
-    some = Z[:: max(len(Z) // BLOCK, 1)]
+    some = Z[np.random.default_rng(seed).permutation(len(Z))[:BLOCK]]
     found = []
     for i in range(n_clusterings):
         means = KMeans(n_clusters, init=start, n_init=1, max_iter=N_LLOYD, random_state=seed + i)
         with warnings.catch_warnings():
-            # Equal rows make clusters with nobody in them, which do no harm.
+            # So few rounds need not converge, and clusters may be as many as different rows.
             warnings.simplefilter("ignore", ConvergenceWarning)
             found.append(means.fit(Z).cluster_centers_)
     centres = np.stack(found)
@@ -106,13 +108,58 @@ def flow_between(centres: Array) -> Array:
     return found
 
 
+class Told(NamedTuple):
+    """What labels say: scores of all centres in every representation, and factors of the classes."""
+
+    scores: list[Array]
+    scales: Array
+    labelled_at: Index
+    """The first clustering's centre of each label."""
+
+
+def spread_labels(
+    clusterings: list[Clusterings],
+    places: list[sparse.csr_matrix],
+    labels: Labels,
+    asked: list[sparse.csr_matrix],
+) -> Told:
+    """Labels of the rows at ``places``, spread; where class sizes are known, fitted to the rows at ``asked``.
+
+    In rounds: the classes of the asked rows are scaled to their sizes, and these rows then speak, too.
+    """
+    n, target = len(labels.classes), labels.target
+    scores = [c.scores(at, target, n) for c, at in zip(clusterings, places, strict=True)]
+    scales: Array = np.ones(n)
+    if labels.sizes is not None:
+        for _ in range(ROUNDS):
+            p = shares(asked, scores) ** 2
+            guess = (p * scales_for(p, labels.sizes)).argmax(1)
+            told = np.concatenate([target, guess])
+            scores = [
+                c.scores(sparse.vstack([known, at], format="csr"), told, n)
+                for c, known, at in zip(clusterings, places, asked, strict=True)
+            ]
+        scales = scales_for(shares(asked, scores), labels.sizes)
+    k = clusterings[0].centres.shape[1]
+    return Told(scores, scales, nearest_centres(places[0][:, :k]))
+
+
+def shares(places: list[sparse.csr_matrix], scores: list[Array]) -> Array:
+    """Scores of the near centres, averaged over clusterings and representations (N, n_classes)."""
+    found: Array = np.mean([at @ held for at, held in zip(places, scores, strict=True)], axis=0)
+    return found
+
+
 def scales_for(p: Array, sizes: Array) -> Array:
-    """Factors of the classes with which shares p (N, n_classes) sum to ``sizes``, by Sinkhorn's rounds."""
+    """Factors of the classes with which shares p (N, n_classes) sum to ``sizes``, by Sinkhorn's rounds.
+
+    Sizes that contradict shares altogether cannot be reached; factors then stay within LARGEST of each other.
+    """
     scale = np.ones(p.shape[1])
     for _ in range(SINKHORN):
         of_rows = 1 / np.maximum(p @ scale, 1e-300)
         scale = sizes * len(p) / np.maximum(p.T @ of_rows, 1e-300)
-        scale /= scale.mean()
+        scale = np.maximum(scale / scale.max(), 1 / LARGEST)
     return scale
 
 

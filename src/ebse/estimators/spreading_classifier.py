@@ -1,29 +1,29 @@
 """``SpreadingClassifier``: a few labels that spread over all rows; queries are asked one at a time."""
 
 import warnings
-from collections.abc import Mapping
 from typing import Any, Self, final
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags
+from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ebse.arguments import count
+from ebse.estimators.few_known import Labels, is_blank, of_one_kind, shares_of
 from ebse.estimators.inputs import at_the_door, seed_of
 from ebse.estimators.learned import learned
 from ebse.estimators.spreading import (
-    Clusterings,
+    Told,
     clustered,
     middles,
     most_covering,
-    nearest_centres,
-    scales_for,
+    shares,
+    spread_labels,
 )
+from ebse.estimators.views import n_distinct, view_of
 
 Array = npt.NDArray[np.floating[Any]]
 Index = npt.NDArray[np.intp]
@@ -31,8 +31,8 @@ Places = list[sparse.csr_matrix]
 """Of the same rows, in every representation."""
 
 MOST_CLUSTERS, ROWS_PER_CLUSTER = 1_000, 2
-ROUNDS, N_SIZED = 5, 10_000
-"""Of class sizes: how often labels are assigned anew, and rows that are asked."""
+N_SIZED = 10_000
+"""Rows without a label that class sizes are fitted to, at most."""
 
 
 @final
@@ -53,8 +53,8 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_clusters
         "auto": half of the different rows, 1,000 at most.
     class_sizes
-        What is known of the classes among the unlabelled rows: None (nothing), "equal", or a mapping from
-        class to share.
+        What is known of the classes among the rows without a label: None (nothing), "equal", or a mapping
+        from class to share.
     unlabeled_label
         The value in y that says that a row has no label: −1 for one, ``np.nan`` for missing values of any
         kind.
@@ -67,11 +67,13 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The labels.
     n_clusters_
         Clusters of each clustering.
-    clusterings_, scores_, scales_
-        For each representation centres and what flows between them, and shares of the classes at each; and
-        factors of the classes, 1 where sizes are not known.
-    labelled_at_
-        The cluster of each labelled row, in the first clustering.
+    representations_, views_, clusterings_, scores_
+        For each representation: itself, as learned; how it is brought to one scale; centres and what flows
+        between them; shares of the classes at each centre.
+    scales_
+        Factors of the classes, 1 where sizes are not known.
+    labelled_at_, sized_at_
+        Where the labelled rows are in the first clustering, and those that class sizes are fitted to in all.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -105,31 +107,44 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, *, X_unlabeled: Any = None) -> Self:
         """Cluster all rows, and let the labels y of the rows X that have one spread."""
         self._require_options()
-        X, y, labelled = self._split(X, y)
-        rows = X if X_unlabeled is None else np.concatenate([X, self._checked(X_unlabeled)])
+        X, y, known = self._split(X, y)
+        # Labels that cannot be used are refused before the long part.
+        labels = self._labels(y[known])
+        rows = X if X_unlabeled is None else np.concatenate([X, self._more(X_unlabeled)])
         seed = seed_of(self.random_state)
         given = self.representation
         given = given if isinstance(given, (list, tuple)) else [given]
-        self.representations_ = [learned(one, rows, seed) for one in given]
-        views = self._views(rows)
-        self.n_clusters_ = self._how_many(rows)
-        self.clusterings_: list[Clusterings] = [
-            clustered(Z, self.n_clusters_, n_clusterings=self.n_clusterings, seed=seed) for Z in views
-        ]
-        step = max(len(rows) // N_SIZED, 1)
-        self._sized = self._places([Z[::step] for Z in views])
-        return self._told(X[labelled], y[labelled])
+        representations = [learned(one, rows, seed) for one in given]
+        views, held = zip(*(view_of(one, rows) for one in representations), strict=True)
+        k = self._how_many(min(n_distinct(Z) for Z in held))
+        clusterings = [clustered(Z, k, n_clusterings=self.n_clusterings, seed=seed) for Z in held]
+        # Sizes speak of rows without a label; where there are none, of all.
+        blank = np.flatnonzero(~np.pad(known, (0, len(rows) - len(X))))
+        blank = blank if len(blank) else np.arange(len(rows))
+        rng = np.random.default_rng(seed)
+        asked = np.sort(rng.choice(blank, min(len(blank), N_SIZED), replace=False))
+        places = [c.places(Z[asked]) for c, Z in zip(clusterings, held, strict=True)]
+        where = np.flatnonzero(known)
+        told = spread_labels(
+            clusterings, [c.places(Z[where]) for c, Z in zip(clusterings, held, strict=True)], labels, places
+        )
+        self.n_clusters_, self.representations_, self.views_ = k, representations, list(views)
+        self.clusterings_, self.sized_at_ = clusterings, places
+        return self._keep(labels, told)
 
     def relabel(self, X: Any, y: Any) -> Self:
         """Let other labels spread over the same clusters: rows X with labels y, all that are known now."""
         check_is_fitted(self)
-        X, y, labelled = self._split(X, y, reset=False)
-        return self._told(X[labelled], y[labelled])
+        X, y, known = self._split(X, y, reset=False)
+        labels = self._labels(y[known])
+        return self._keep(
+            labels, spread_labels(self.clusterings_, self._places(X[known]), labels, self.sized_at_)
+        )
 
     def predict_proba(self, X: Any) -> Array:
         """Shares of the classes (N, n_classes)."""
         check_is_fitted(self)
-        p = self._shares(self._places(self._views(self._checked(X))), self.scores_) * self.scales_
+        p = shares(self._places(self._checked(X)), self.scores_) * self.scales_
         found: Array = p / p.sum(1, keepdims=True)
         return found
 
@@ -139,125 +154,80 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         found: npt.NDArray[Any] = self.classes_[p.argmax(1)]
         return found
 
-    def suggest(self, X: Any, n: int = 1) -> Index:
-        """Numbers of the n rows of X to label next, most useful first; fewer where X has fewer clusters.
+    def suggest(self, X_unlabeled: Any, n: int = 1) -> Index:
+        """Numbers of the n rows of X_unlabeled to label next, most useful first: one of a cluster at most.
 
-        A row of X counts by how close its second class comes to its first. The next label goes to the middle
-        of the cluster from which most of what counts, and no label reaches yet, is reached.
+        A row counts by how close its second class comes to its first. The next label goes to the middle of
+        the cluster from which most of what counts, and no label reaches yet, is reached. Clusters that have a
+        label are passed over, so there may be fewer than n.
         """
         check_is_fitted(self)
         count("n", n)
-        X = self._checked(X)
+        X = self._checked(X_unlabeled)
         clusters = self.clusterings_[0].first()
-        Z = self._views(X)[0]
+        Z = self.views_[0](X)
         at = clusters.places(Z)
         p = np.sort(self.predict_proba(X), axis=1)
         middle = middles(Z, at, clusters.centres[0])
-        chosen = most_covering(
-            clusters.likeness(),
-            at.T @ (p[:, -2] / p[:, -1]),
-            self.labelled_at_,
-            np.flatnonzero(middle >= 0),
-            n,
-        )
-        return middle[chosen]
+        open_ones = np.setdiff1d(np.flatnonzero(middle >= 0), self.labelled_at_)
+        doubt = at.T @ (p[:, -2] / p[:, -1])
+        return middle[most_covering(clusters.likeness(), doubt, self.labelled_at_, open_ones, n)]
 
-    def _told(self, X: Array, y: npt.NDArray[Any]) -> Self:
-        """Hold what labelled rows say."""
-        self.classes_, target = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y must have at least 2 classes, got one class, {self.classes_[0]}; label rows of others"
-            )
-        sizes = self._sizes()
-        views = self._views(X)
-        places = self._places(views)
-        self.labelled_at_ = nearest_centres(self.clusterings_[0].first().places(views[0]))
-        n = len(self.classes_)
-        self.scores_ = [c.scores(at, target, n) for c, at in zip(self.clusterings_, places, strict=True)]
-        self.scales_: Array = np.ones(n)
-        if sizes is not None:
-            self._sized_rounds(places, target, sizes)
+    def _keep(self, labels: Labels, told: Told) -> Self:
+        self.classes_ = labels.classes
+        self.scores_, self.scales_, self.labelled_at_ = told
         return self
 
-    def _sized_rounds(self, places: Places, target: Index, sizes: Array) -> None:
-        """Scale the classes to their sizes among unlabelled rows, and let these speak, too, in rounds."""
-        asked, n = self._sized, len(sizes)
-        for _ in range(ROUNDS):
-            p = self._shares(asked, self.scores_) ** 2
-            self.scales_ = scales_for(p, sizes)
-            guess = (p * self.scales_).argmax(1)
-            told = np.concatenate([target, guess])
-            self.scores_ = [
-                c.scores(sparse.vstack([known, at], format="csr"), told, n)
-                for c, known, at in zip(self.clusterings_, places, asked, strict=True)
-            ]
-        self.scales_ = scales_for(self._shares(asked, self.scores_), sizes)
+    def _places(self, X: Array) -> Places:
+        return [c.places(view(X)) for c, view in zip(self.clusterings_, self.views_, strict=True)]
 
-    def _shares(self, places: Places, held: list[Array]) -> Array:
-        """Scores of the near centres, averaged over clusterings and representations."""
-        found: Array = np.mean([at @ of_centres for at, of_centres in zip(places, held, strict=True)], axis=0)
-        return found
-
-    def _places(self, views: list[Array]) -> Places:
-        return [held.places(Z) for held, Z in zip(self.clusterings_, views, strict=True)]
-
-    def _views(self, X: Array) -> list[Array]:
-        """Rows in every representation."""
-        return [
-            np.asarray(X if one is None else one.transform(X), dtype=np.float32)
-            for one in self.representations_
-        ]
-
-    def _how_many(self, rows: Array) -> int:
-        distinct = len(np.unique(rows, axis=0)) if len(rows) < 20_000 else len(rows)
+    def _how_many(self, n_different: int) -> int:
         if self.n_clusters == "auto":
-            return max(min(MOST_CLUSTERS, distinct // ROWS_PER_CLUSTER), min(2, distinct))
+            return max(min(MOST_CLUSTERS, n_different // ROWS_PER_CLUSTER), min(2, n_different))
         asked = int(self.n_clusters)
-        if asked > distinct:
+        if asked > n_different:
             warnings.warn(
-                f"n_clusters is {asked}, and there are {distinct} different rows: so many clusters are used",
+                f"n_clusters is {asked}, and there are {n_different} different rows: so many clusters are "
+                "used",
                 stacklevel=3,
             )
-        return min(asked, distinct)
+        return min(asked, n_different)
 
-    def _sizes(self) -> Array | None:
-        """Shares of the classes, where they are known."""
-        if self.class_sizes is None:
-            return None
-        n = len(self.classes_)
-        if isinstance(self.class_sizes, str):
-            return np.full(n, 1 / n)
-        lacking = [c for c in self.classes_.tolist() if c not in self.class_sizes]
-        strange = [c for c in self.class_sizes if c not in set(self.classes_.tolist())]
-        if lacking or strange:
-            what = f"none for {lacking[0]!r}" if lacking else f"{strange[0]!r}, which no row is labelled with"
+    def _labels(self, y: npt.NDArray[Any]) -> Labels:
+        """Classes, the class of each label, and shares of the classes, where they are known."""
+        classes, target = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
             raise ValueError(
-                f"class_sizes must have a share for every class ({list(self.classes_)}), got {what}; give "
-                "one for each, and label at least one row of each"
+                f"y must have at least 2 classes, got one class, {classes[0]}; label rows of others"
             )
-        return np.array([float(self.class_sizes[c]) for c in self.classes_.tolist()])
+        return Labels(classes, target, shares_of(self.class_sizes, classes))
 
     def _split(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Array, Any, npt.NDArray[np.bool_]]:
-        """Rows, labels, and which rows have one."""
-        missing = self.unlabeled_label is not None and pd.isna(self.unlabeled_label)
-        blank = None
-        if y is not None and missing:
-            labels = np.asarray(y, dtype=object).ravel()
-            blank = pd.isna(pd.Series(labels)).to_numpy()
-            if blank.all():
-                raise ValueError("y must have labels, got none; label at least one row of each class")
-            y = np.array(np.where(blank, labels[~blank][0], labels).tolist())
+        """Rows, labels, and which rows have one; the labels of the others are any."""
+        known = None
+        if y is not None and self.unlabeled_label is not None:
+            labels = column_or_1d(np.asarray(y, dtype=object))
+            known = ~is_blank(labels, self.unlabeled_label)
+            if not known.any():
+                raise ValueError(
+                    f"y must have labels, got {self.unlabeled_label!r} (unlabeled_label) for every row; "
+                    "label at least one row of each class"
+                )
+            y = np.where(known, labels, labels[known][0])
+        if y is not None:
+            y = of_one_kind(y)
         X, y = validate_data(self, at_the_door(X), y, reset=reset, dtype=[np.float64, np.float32])
         check_classification_targets(y)
-        if blank is not None:
-            return X, y, ~blank
-        known = np.ones(len(y), dtype=bool) if self.unlabeled_label is None else y != self.unlabeled_label
-        if not known.any():
+        return X, y, np.ones(len(y), dtype=bool) if known is None else known
+
+    def _more(self, X_unlabeled: Any) -> Array:
+        n = np.shape(X_unlabeled)[1] if len(np.shape(X_unlabeled)) == 2 else self.n_features_in_
+        if n != self.n_features_in_:
             raise ValueError(
-                f"y must have labels, got {self.unlabeled_label!r} (unlabeled_label) for every row; add some"
+                f"X_unlabeled must have the {self.n_features_in_} features of X, got {n}; give rows of the "
+                "same columns"
             )
-        return X, y, known
+        return self._checked(X_unlabeled)
 
     def _checked(self, X: Any) -> Array:
         found: Array = validate_data(self, at_the_door(X), reset=False, dtype=[np.float64, np.float32])
@@ -269,23 +239,12 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if isinstance(self.n_clusters, str):
                 raise ValueError(f"n_clusters must be 'auto' or a number, got {self.n_clusters!r}; pass one")
             count("n_clusters", self.n_clusters)
-        sizes = self.class_sizes
-        if not (sizes is None or (isinstance(sizes, str) and sizes == "equal") or isinstance(sizes, Mapping)):
+        if isinstance(self.representation, (list, tuple)) and not self.representation:
+            raise ValueError("representation must have a transformer, got none; pass None for the inputs")
+        if np.ndim(self.unlabeled_label) > 0:
             raise ValueError(
-                f"class_sizes must be None, 'equal' or a mapping, got {sizes!r}; pass one of these"
+                f"unlabeled_label must be one value, got {self.unlabeled_label!r}; pass -1 or np.nan for one"
             )
-        if isinstance(sizes, Mapping):
-            shares = [float(x) for x in sizes.values()]
-            if not shares or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
-                raise ValueError(
-                    f"class_sizes must be positive and sum to 1, got {dict(sizes)!r}, which sum to "
-                    f"{sum(shares):g}; divide them by their sum"
-                )
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "classes_")
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True
-        return tags
+        return hasattr(self, "scores_")

@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 from ebse.arguments import option
 from ebse.estimators.inputs import at_the_door
 from ebse.estimators.neighbours import graph, walked
+from ebse.estimators.views import BLOCK, View, view_of
 
 Array = npt.NDArray[Any]
 Index = npt.NDArray[np.int64]
@@ -19,8 +20,6 @@ Ends = Callable[[Index], npt.NDArray[np.float32]]
 """From numbers of rows to the representations (n, K) where walks from them end."""
 
 WALKS = ("neighbours", "ensemble")
-BLOCK = 4_096
-"""Rows that are looked at at once: memory for what is made of them does not grow with N."""
 
 
 class WalkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -58,25 +57,20 @@ def require_walk(walk: str, representation: Any) -> None:
         )
 
 
-def represented(representation: Any, X: Array) -> npt.NDArray[np.float32]:
-    """Rows (N, D) as the representation has them; as they are where it is None."""
-    return np.asarray(X if representation is None else representation.transform(X), dtype=np.float32)
-
-
 def ends_of_walks(
-    walk: str, representation: Any, X: Array, *, n_sweeps: int, n_steps: int, n_neighbors: int, seed: int
+    walk: str, view: View, X: Array, *, n_sweeps: int, n_steps: int, n_neighbors: int, seed: int
 ) -> Ends:
     """One walk from every row of X (N, D), of the kind asked for.
 
-    The ensemble's own chain ends at a state, which is read; neighbours' at another row of X.
+    The ensemble's own chain ends at a state, which is read; neighbours' at another row of X. An ensemble
+    draws by what is in a row: equal rows take the same walk.
     """
     if walk == "ensemble":
-        return lambda rows: np.asarray(
-            representation.sample_transform(X[rows], 1, n_sweeps=n_sweeps, read="state", random_state=seed)[
-                :, 0
-            ],
-            dtype=np.float32,
+        draw = view.representation.sample_transform
+        return lambda rows: view.on_scale(
+            draw(X[rows], 1, n_sweeps=n_sweeps, read="state", random_state=seed)[:, 0]
         )
-    neighbours = graph(np.asarray(X, dtype=np.float32), n_neighbors, seed=seed)
-    at = walked(neighbours, n_steps, np.arange(len(X)), rng=np.random.default_rng(seed))
-    return lambda rows: represented(representation, X[at[rows]])
+    _, inputs = view_of(None, X)
+    neighbours = graph(inputs, n_neighbors, seed=seed)
+    at = walked(neighbours, n_steps, np.arange(len(X)), rng=np.random.default_rng([seed, 1]))
+    return lambda rows: view(X[at[rows]])

@@ -10,6 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from ebse.estimators import ContrastiveFeatures, SpreadingClassifier
 from ebse.estimators.encoder import Encoder
 from ebse.estimators.spreading import Clusterings, flow_between
+from ebse.estimators.views import View
 from ebse.files import in_place
 from ebse.reading import read_arrays
 
@@ -19,7 +20,8 @@ LEAST_ROWS = 1_000
 """Below which labels do not spread: on tables of 150 to 570 rows it gained nothing, or lost."""
 CONTRASTIVE_FROM = 10_000
 """Rows from which on a network is trained on walks; on 1,000 digits the rows themselves were better."""
-ARRAYS = ("classes", "centres", "widths", "scores", "scales", "labelled_at", "n_features", "n_layers")
+ARRAYS = ("classes", "centres", "widths", "scores", "scales", "labelled_at", "centre", "spread", "n_layers")
+NETWORK = ("weights", "biases")
 
 
 def spreads(known: Array) -> bool:
@@ -45,9 +47,13 @@ def save_spread(path: Path, spread: SpreadingClassifier) -> None:
         "scores": scores,
         "scales": spread.scales_,
         "labelled_at": spread.labelled_at_,
-        "n_features": np.array(spread.n_features_in_),
+        "centre": spread.views_[0].centre,
+        "spread": np.array(spread.views_[0].spread),
         "n_layers": np.array(len(layers)),
     }
+    if representation is not None:
+        arrays |= {"input_centre": representation.view_.centre}
+        arrays |= {"input_spread": np.array(representation.view_.spread)}
     for i, (W, b) in enumerate(layers):
         arrays |= {f"weights_{i}": W, f"biases_{i}": b}
     with in_place(path) as temporary, temporary.open("wb") as file:
@@ -57,20 +63,25 @@ def save_spread(path: Path, spread: SpreadingClassifier) -> None:
 def load_spread(path: Path) -> SpreadingClassifier:
     """The classifier of a run."""
     held = read_arrays(path, *ARRAYS)
-    n_features, layers = int(held["n_features"]), range(int(held["n_layers"]))
-    representation = None
+    layers = range(int(held["n_layers"]))
+    representation, n_features = None, len(held["centre"])
     if layers:
-        network = read_arrays(path, *(f"{name}_{i}" for name in ("weights", "biases") for i in layers))
+        names = [f"{name}_{i}" for name in NETWORK for i in layers]
+        network = read_arrays(path, *names, "input_centre", "input_spread")
+        n_features = len(network["input_centre"])
         representation = ContrastiveFeatures()
+        representation.view_ = View(None, network["input_centre"], float(network["input_spread"]))
         representation.encoder_ = Encoder(
-            tuple(network[f"weights_{i}"] for i in layers), tuple(network[f"biases_{i}"] for i in layers)
+            *(tuple(network[f"{name}_{i}"] for i in layers) for name in NETWORK)
         )
         representation.losses_, representation.n_features_in_ = np.array([]), n_features
     spread = SpreadingClassifier(None if representation is None else FrozenEstimator(representation))
     flows = np.stack([flow_between(c) for c in held["centres"]])
     spread.clusterings_ = [Clusterings(held["centres"], held["widths"], flows)]
+    spread.views_ = [View(representation, held["centre"], float(held["spread"]))]
     spread.representations_, spread.n_clusters_ = [representation], held["centres"].shape[1]
     spread.scores_, spread.scales_ = [held["scores"]], held["scales"]
-    spread.labelled_at_ = held["labelled_at"]
+    # A run is told no class sizes.
+    spread.labelled_at_, spread.sized_at_ = held["labelled_at"], []
     spread.classes_, spread.n_features_in_ = held["classes"], n_features
     return spread
