@@ -15,7 +15,7 @@ N_NEIGHBOURS, ALPHA = 10, 0.99
 """Of the graph, and the share of a label that is passed on at every step."""
 
 
-def umap(seed: int) -> Any:
+def umap() -> Any:
     """umap-learn's map, by its defaults; with a seed it would keep to one core, so it has none."""
     import umap as learn
 
@@ -71,8 +71,10 @@ def on_graphs(rows: Any, X: Any, y: Any) -> list[Any]:
     """
     import graphlearning
 
-    near, squares = nearest_of(rows, rows)
-    W = matrix(near[:, 1:], squares[:, 1:], len(rows))
+    # The nearest of a row is itself, or its equal, and left out.
+    near, squares = (part[:, 1:] for part in nearest_of(rows, rows))
+    W = matrix(near, squares, len(rows))
+    W.setdiag(0)
     W = W.maximum(W.T).tocsr()
     B = matrix(*(part[:, :-1] for part in nearest_of(rows, X)), len(rows))
     n, classes = len(rows), np.unique(y)

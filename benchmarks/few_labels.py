@@ -25,6 +25,7 @@ from ebse.data import binarise, load_images
 from ebse.evaluation import Episodes, draw_episodes
 from ebse.files import in_place
 
+FLAGS = ("rbm_epochs", "choose", "shuffle", "all_rows")
 MOST_SHOTS = 5
 """Labelled examples that episodes are drawn with, however few are used: so all have the same queries."""
 
@@ -47,13 +48,19 @@ def main() -> None:
     """Measure every method on the same episodes."""
     options = arguments()
     task = task_of(options)
+    settings = {name: getattr(options, name) for name in ("data", "episodes", "n_components", *FLAGS)}
     found: list[dict[str, Any]] = []
     if options.json and options.json.exists():
-        found = json.loads(options.json.read_text())["rows"]
+        held = json.loads(options.json.read_text())
+        if held["settings"] != settings:
+            raise SystemExit(
+                f"{options.json} must have the same settings, got {held['settings']}; name another"
+            )
+        found = held["rows"]
     for seed in options.seeds:
         for names, made in methods(task, options, seed):
             known = {(r["method"], r["n_shots"]) for r in found if r["seed"] == seed}
-            wanted = not options.only or any(word in names[0] for word in options.only)
+            wanted = not options.only or any(word in name for name in names for word in options.only)
             left = [(name, k) for name in names for k in task.shots if (name, k) not in known]
             if not wanted or not left:
                 continue
@@ -76,7 +83,7 @@ def main() -> None:
                     say(row)
             if options.json:
                 with in_place(options.json) as temporary:
-                    temporary.write_text(json.dumps({"data": options.data, "rows": found}))
+                    temporary.write_text(json.dumps({"settings": settings, "rows": found}))
 
 
 def task_of(options: argparse.Namespace) -> Task:
@@ -85,7 +92,7 @@ def task_of(options: argparse.Namespace) -> Task:
     if options.shuffle:
         order = np.random.default_rng(0).permutation(len(images.y))
         images = images._replace(X=images.X[order], y=images.y[order])
-    X, y = images.episodes
+    X, y = (images.X, images.y) if options.all_rows else images.episodes
     half = len(y) // 2
     X, y = (X[:half], y[:half]) if options.choose else (X[half:], y[half:])
     least = int(np.unique(y, return_counts=True)[1].min())
@@ -93,7 +100,7 @@ def task_of(options: argparse.Namespace) -> Task:
     episodes = draw_episodes(
         y, n_shots=most, n_queries=min(99, least - most), n_episodes=options.episodes, random_state=0
     )
-    rows, X = (binarise(part, "grey") for part in (images.unlabelled, X))
+    rows, X = (binarise(part, "grey") for part in (images.X if options.all_rows else images.unlabelled, X))
     return Task(rows, X, y, episodes, options.shots)
 
 
@@ -106,7 +113,9 @@ def methods(
     def ensemble() -> FrozenEstimator:
         if "rbse" not in held:
             settings: dict[str, Any] = {"n_epochs": options.rbm_epochs} if options.rbm_epochs else {}
+            began = time.perf_counter()
             held["rbse"] = RBSE(options.n_components, random_state=seed, **settings).fit(task.rows)
+            print(f"RBM, seed {seed}: {time.perf_counter() - began:.0f} s, part of the next fit", flush=True)
         return FrozenEstimator(held["rbse"])
 
     def means() -> Any:
@@ -121,7 +130,7 @@ def methods(
         "slow features, neighbours' walk": lambda: SlowFeatures(ensemble(), random_state=seed),
         "contrastive features": lambda: ContrastiveFeatures(random_state=seed),
         "VAE (peer)": lambda: peers.Autoencoder(seed=seed),
-        "UMAP (peer)": lambda: peers.umap(seed),
+        "UMAP (peer)": peers.umap,
     }
     for name, view in views.items():
         names = [f"spreading on {name}{sizes}" for sizes in ("", ", sizes")]
@@ -192,6 +201,9 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument(
         "--shuffle", action="store_true", help="first of all; digits are in the order of their writers"
+    )
+    parser.add_argument(
+        "--all-rows", action="store_true", help="learn from all rows, and draw episodes from all of them"
     )
     parser.add_argument("--json", type=Path)
     return parser.parse_args()

@@ -155,9 +155,11 @@ class SlowFeatures(WalkFeatures):
         """Mean, C_0 and symmetric C_τ of the dictionary over both ends, block by block."""
         dim = len(self._view.centre) + self.n_random
         total, C_0, C_tau = np.zeros(dim), np.zeros((dim, dim)), np.zeros((dim, dim))
+        # Near their mean numbers are small, and their products in single precision lose little.
+        near = self._dictionary(np.zeros((1, len(self._view.centre)), dtype=np.float32))
         for rows in row_blocks(len(X)):
-            here = self._dictionary(self._view(X[rows]))
-            there = self._dictionary(ends(rows))
+            here = self._dictionary(self._view(X[rows])) - near
+            there = self._dictionary(ends(rows)) - near
             total += here.sum(0, dtype=np.float64) + there.sum(0, dtype=np.float64)
             C_0 += here.T @ here
             C_0 += there.T @ there
@@ -165,7 +167,7 @@ class SlowFeatures(WalkFeatures):
         n = 2 * len(X)
         mean = total / n
         C_tau = (C_tau + C_tau.T) / n
-        return mean, C_0 / n - np.outer(mean, mean), C_tau - np.outer(mean, mean)
+        return mean + near[0], C_0 / n - np.outer(mean, mean), C_tau - np.outer(mean, mean)
 
     def _require_options(self) -> None:
         if self.representation is None:
