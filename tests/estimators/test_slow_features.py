@@ -103,6 +103,13 @@ def test_units_and_offsets_change_no_eigenvalue(scale: float, offset: float) -> 
     assert plain.max() <= 1
 
 
+def test_few_rows_have_few_functions() -> None:
+    """Rows without any structure, which no function can tell apart: with one for every row all would be slow."""
+    X = np.random.default_rng(0).random((200, 3))
+    few = SlowFeatures(n_components=20, random_state=0).fit(X)
+    assert len(few.eigenvalues_) == 3 + 200 // 20
+
+
 def test_where_nothing_varies_nothing_is_slow() -> None:
     slow = SlowFeatures(n_components=3, n_random=5, random_state=0).fit(np.full((30, 3), 0.1))
     np.testing.assert_allclose(slow.eigenvalues_, 0, atol=1e-9)

@@ -16,6 +16,7 @@ from ebse.estimators.walks import Ends, WalkFeatures, ends_of_walks, require_wal
 
 Array = npt.NDArray[np.floating[Any]]
 
+ROWS_PER_FUNCTION = 20
 LEAST = 1e-3
 """Mean variance of the dictionary that the ridge is a part of, at least."""
 SLOWEST = 1 - 1e-6
@@ -45,7 +46,8 @@ class SlowFeatures(WalkFeatures):
     n_sweeps
         Of an ensemble's walk.
     n_random
-        Random rectified functions in the dictionary, beside the representation itself.
+        Random rectified functions in the dictionary, beside the representation itself; no more than one for
+        every 20 rows, or functions are found that are slow by chance.
     ridge
         Added to C_0, in parts of its mean eigenvalue.
     random_state
@@ -98,7 +100,8 @@ class SlowFeatures(WalkFeatures):
         self.representation_ = learned(self.representation, X, seed)
         require_walk(self.walk, self.representation_)
         view, _ = view_of(self.representation_, X[:: max(len(X) // BLOCK, 1)])
-        self._begin(view, np.random.default_rng([seed, 0]))
+        n_random = min(self.n_random, max(len(X) // ROWS_PER_FUNCTION, 1))
+        self._begin(view, n_random, np.random.default_rng([seed, 0]))
         ends = ends_of_walks(
             self.walk,
             view,
@@ -136,15 +139,15 @@ class SlowFeatures(WalkFeatures):
         figure = Figure(figsize=(6, 3), layout="constrained")
         axes = figure.subplots()
         axes.plot(np.arange(1, len(self.eigenvalues_) + 1), self.eigenvalues_, marker=".")
-        axes.set(xlabel="slow direction", ylabel="λ", ylim=(min(0.0, self.eigenvalues_.min()), 1.02))
+        axes.set(xlabel="slow direction", ylabel="λ")
         return figure
 
-    def _begin(self, view: View, rng: np.random.Generator) -> None:
+    def _begin(self, view: View, n_random: int, rng: np.random.Generator) -> None:
         """The random part of the dictionary: ReLU of directions and thresholds, of rows on one scale."""
         K = len(view.centre)
         self._view = view
-        self._directions = (rng.standard_normal((K, self.n_random)) / np.sqrt(K)).astype(np.float32)
-        self._thresholds = (rng.standard_normal(self.n_random) * 0.5).astype(np.float32)
+        self._directions = (rng.standard_normal((K, n_random)) / np.sqrt(K)).astype(np.float32)
+        self._thresholds = (rng.standard_normal(n_random) * 0.5).astype(np.float32)
 
     def _dictionary(self, h: Array) -> npt.NDArray[np.float32]:
         """φ = [h / 3, ReLU(h R + β)]; h of variance 1 then counts as the means of an RBM do by themselves."""
@@ -153,7 +156,7 @@ class SlowFeatures(WalkFeatures):
 
     def _covariances(self, X: Array, ends: Ends) -> tuple[Array, Array, Array]:
         """Mean, C_0 and symmetric C_τ of the dictionary over both ends, block by block."""
-        dim = len(self._view.centre) + self.n_random
+        dim = sum(self._directions.shape)
         total, C_0, C_tau = np.zeros(dim), np.zeros((dim, dim)), np.zeros((dim, dim))
         # Near their mean numbers are small, and their products in single precision lose little.
         near = self._dictionary(np.zeros((1, len(self._view.centre)), dtype=np.float32))
