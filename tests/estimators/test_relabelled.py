@@ -8,12 +8,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from ebse import Relabelled, SpreadingClassifier
-
-
-def blobs() -> tuple[Any, Any]:
-    rng = np.random.default_rng(0)
-    y = np.arange(60) % 3
-    return rng.normal(size=(60, 2)) * 0.3 + 5 * np.stack([y, y % 2], 1), y
+from estimators.blobs import blobs
 
 
 def test_a_fit_tells_other_labels_and_leaves_the_frozen_one_alone() -> None:
