@@ -4,6 +4,7 @@ import pickle
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse, stats
 from sklearn.decomposition import PCA
@@ -256,6 +257,26 @@ def test_a_pickled_classifier_answers_alike() -> None:
     spread = SpreadingClassifier(n_clusters=24, random_state=0).fit(points[:3], y[:3], X_unlabeled=points[3:])
     again = pickle.loads(pickle.dumps(spread))
     np.testing.assert_array_equal(again.predict_proba(points), spread.predict_proba(points))
+
+
+def test_marks_that_were_not_announced_or_do_not_occur() -> None:
+    points, y = blobs()
+    partly = np.where(np.arange(60) < 6, y, -1)
+    with pytest.warns(UserWarning, match="-1 is taken for a class, and most rows have it"):
+        SpreadingClassifier(n_clusters=24, random_state=0).fit(points, partly)
+    with pytest.warns(UserWarning, match="labels have nowhere to spread"):
+        SpreadingClassifier(n_clusters=24, unlabeled_label=-1, random_state=0).fit(points, y)
+
+
+def test_frames_and_series() -> None:
+    """Names are kept, without a warning; sizes as pandas counts them."""
+    points, y = blobs()
+    frame = pd.DataFrame(points, columns=["a", "b"])
+    sizes = pd.Series(y).value_counts(normalize=True)
+    spread = SpreadingClassifier(n_clusters=24, class_sizes=sizes, random_state=0)
+    spread.fit(frame[:3], y[:3], X_unlabeled=frame[3:])
+    assert spread.score(frame, y) == 1
+    assert len(spread.suggest(frame, 2)) == 2
 
 
 def test_fewer_rows_than_clusters() -> None:

@@ -1,5 +1,6 @@
 """What stands behind the names of the one-shot experiment: each row is made again by hand."""
 
+import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -135,6 +136,7 @@ def test_labels_of_queries_are_not_looked_at() -> None:
 
 def test_labels_that_spread(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On pixels and on both kinds of features, without and with class sizes; begun anew, nothing is repeated."""
+    monkeypatch.setattr(sys.modules[one_shot.__module__], "MANY", 1_000)
     few: dict[str, Any] = {"n_updates": 5, "n_hidden": 8, "n_components": 4}
     monkeypatch.setattr(methods, "ContrastiveFeatures", partial(ContrastiveFeatures, **few))
     monkeypatch.setattr(methods, "SlowFeatures", partial(SlowFeatures, n_random=9, n_components=4))

@@ -103,6 +103,7 @@ def _said(folder: Path, *, json: bool, already: bool = False) -> None:
         say(f"Labels: {classes}. What all rows are taken for: {facts['predictions']}")
         if facts["source"] == "spreading":
             say("Most rows have no label: the labels spread over all rows (SpreadingClassifier).")
+            say(f"Rows to label next: on the page. With more labels: ebse evaluate {folder}")
         elif facts["source"] == "mean":
             say("Drawn models would not help on these rows: each has one representation, the mean.")
         else:

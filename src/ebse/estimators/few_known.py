@@ -48,13 +48,19 @@ def shares_of(sizes: Any, classes: Array) -> npt.NDArray[np.float64] | None:
         return None
     if isinstance(sizes, str) and sizes == "equal":
         return np.full(len(classes), 1 / len(classes))
+    if isinstance(sizes, pd.Series):
+        sizes = sizes.to_dict()
     if not isinstance(sizes, Mapping):
         raise ValueError(f"class_sizes must be None, 'equal' or a mapping, got {sizes!r}; pass one of these")
     try:
         shares = np.array([float(x) for x in sizes.values()])
     except (TypeError, ValueError):
         raise ValueError(f"class_sizes must hold numbers, got {dict(sizes)!r}; give shares") from None
-    if not (len(shares) and (shares > 0).all() and abs(shares.sum() - 1) <= 1e-6):
+    if not (len(shares) and (shares > 0).all()):
+        raise ValueError(
+            f"class_sizes must be positive and sum to 1, got {dict(sizes)!r}; give each class more than 0"
+        )
+    if not abs(shares.sum() - 1) <= 1e-6:
         raise ValueError(
             f"class_sizes must be positive and sum to 1, got {dict(sizes)!r}, which sum to "
             f"{shares.sum():g}; divide them by their sum"
@@ -62,9 +68,10 @@ def shares_of(sizes: Any, classes: Array) -> npt.NDArray[np.float64] | None:
     known = classes.tolist()
     lacking, strange = [c for c in known if c not in sizes], [c for c in sizes if c not in set(known)]
     if lacking or strange:
-        what = f"none for {lacking[0]!r}" if lacking else f"{strange[0]!r}, which no row is labelled with"
+        what = [f"none for {c!r}" for c in lacking[:1]]
+        what += [f"{c!r}, which no row is labelled with" for c in strange[:1]]
         raise ValueError(
-            f"class_sizes must have a share for every class ({known}), got {what}; give one for each, and "
-            "label at least one row of each"
+            f"class_sizes must have a share for every class ({known}), got {' and '.join(what)}; give one "
+            "for each, and label at least one row of each"
         )
     return np.array([float(sizes[c]) for c in known])

@@ -31,6 +31,8 @@ Places = list[sparse.csr_matrix]
 """Of the same rows, in every representation."""
 
 MOST_CLUSTERS, ROWS_PER_CLUSTER = 1_000, 2
+MARKS = 0.5
+"""Share of labels −1 above which they look like marks of rows without one."""
 N_SIZED = 10_000
 """Rows without a label that class sizes are fitted to, at most."""
 
@@ -110,6 +112,12 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X, y, known = self._split(X, y)
         # Labels that cannot be used are refused before the long part.
         labels = self._labels(y[known])
+        if X_unlabeled is None and self.unlabeled_label is not None and known.all():
+            warnings.warn(
+                f"no row has the label {self.unlabeled_label!r} (unlabeled_label), and there is no "
+                "X_unlabeled: labels have nowhere to spread",
+                stacklevel=2,
+            )
         rows = X if X_unlabeled is None else np.concatenate([X, self._more(X_unlabeled)])
         seed = seed_of(self.random_state)
         given = self.representation
@@ -133,7 +141,10 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._keep(labels, told)
 
     def relabel(self, X: Any, y: Any) -> Self:
-        """Let other labels spread over the same clusters: rows X with labels y, all that are known now."""
+        """Let other labels spread over the same clusters: rows X with labels y, in place of those before.
+
+        Give all labels that are known now, the earlier ones among them.
+        """
         check_is_fitted(self)
         X, y, known = self._split(X, y, reset=False)
         labels = self._labels(y[known])
@@ -167,7 +178,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         clusters = self.clusterings_[0].first()
         Z = self.views_[0](X)
         at = clusters.places(Z)
-        p = np.sort(self.predict_proba(X), axis=1)
+        p = np.sort(shares(self._places(X), self.scores_) * self.scales_, axis=1)
         middle = middles(Z, at, clusters.centres[0])
         open_ones = np.setdiff1d(np.flatnonzero(middle >= 0), self.labelled_at_)
         doubt = at.T @ (p[:, -2] / p[:, -1])
@@ -187,8 +198,8 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         asked = int(self.n_clusters)
         if asked > n_different:
             warnings.warn(
-                f"n_clusters is {asked}, and there are {n_different} different rows: so many clusters are "
-                "used",
+                f"n_clusters is {asked}, and there are {n_different} different rows: {n_different} clusters "
+                "are used",
                 stacklevel=3,
             )
         return min(asked, n_different)
@@ -196,6 +207,12 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _labels(self, y: npt.NDArray[Any]) -> Labels:
         """Classes, the class of each label, and shares of the classes, where they are known."""
         classes, target = np.unique(y, return_inverse=True)
+        if self.unlabeled_label is None and len(classes) > 2 and np.mean(y == -1) > MARKS:
+            warnings.warn(
+                "-1 is taken for a class, and most rows have it; if it says that a row has no label, pass "
+                "unlabeled_label=-1",
+                stacklevel=3,
+            )
         if len(classes) < 2:
             raise ValueError(
                 f"y must have at least 2 classes, got one class, {classes[0]}; label rows of others"

@@ -45,6 +45,8 @@ def one_shot(config: OneShotConfig, folder: str | Path, *, download: bool = True
 Task = tuple[float, str, Any]
 """About how many seconds of work, what it is called, and the work itself."""
 
+MANY = 10_000
+"""Unlabelled images from which on features are learned for labels to spread on."""
 RATE, ALGORITHM_1_RATE, SWEEP_RATE, DRAW_RATE, LARGE = 5e4, 5e3, 1e5, 5e4, 784 * 400
 """Examples of training, chain-sweeps and draws a second on two cores, for a forecast; of so many weights."""
 
@@ -80,7 +82,8 @@ class _Study:
                             (self._cost(method), text, lambda s=seed, k=model, m=method: self._draws(s, k, m))
                         )
         for seed in config.seeds if config.spreading else ():
-            for view in SPREADING:
+            # On few rows the pixels themselves are best.
+            for view in SPREADING if self.images.n_unlabelled >= MANY else SPREADING[:1]:
                 if not all(self._known(seed, f"spreading on {view}{end}") for end in SIZES):
                     text = f"spreading on {view}, seed {seed}"
                     tasks.append((60.0, text, lambda s=seed, v=view: self._spreading(s, v)))

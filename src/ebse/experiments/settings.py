@@ -69,7 +69,7 @@ class OneShotConfig:
     baselines: bool = True
     """Also PCA, shifts and nearest neighbours."""
     spreading: bool = False
-    """Also labels that spread over the unlabelled images, on pixels, slow and contrastive features."""
+    """Also labels that spread over the unlabelled images; of 10,000 and more on learned features, too."""
     label_spreading: bool = False
     """Also scikit-learn's LabelSpreading over the images of each episode."""
     umap: bool = False

@@ -62,7 +62,15 @@ def _labels(folder: Path, row: Row) -> list[Part]:
     """Labels given, rows taken for each class, and the rows that are least sure."""
     counts: list[Line] = [("class", "labels given", "rows taken for it")]
     counts += [(name, str(n), str(row["predicted"].get(name, 0))) for name, n in row["labels"].items()]
-    parts: list[Part] = [Heading("Labels"), Table(counts)]
+    spread = row.get("source") == "spreading"
+    how = (
+        "Most rows have no label: the given labels spread over clusters of all rows (SpreadingClassifier); "
+        "the ensemble has no part in what rows are taken for."
+        if spread
+        else "Rows are taken for what a classifier on the ensemble's representations says "
+        "(FewShotClassifier)."
+    )
+    parts: list[Part] = [Heading("Labels"), Text(how), Table(counts)]
     path = folder / "predictions.csv"
     if path.exists():
         with path.open(encoding="utf-8", newline="") as file:
@@ -80,9 +88,9 @@ def _labels(folder: Path, row: Row) -> list[Part]:
             parts += [
                 Heading("Rows to label next"),
                 Text(
-                    f"{which} Row 1 is the first below the names. Shares rank rows; with few labels they are "
-                    "far too sure of themselves to be probabilities. All rows: predictions.csv, beside this "
-                    "page."
+                    f"{which} Row 1 is the first below the names. Shares rank rows; they are no "
+                    f"probabilities, {'far too unsure' if spread else 'with few labels far too sure'} of "
+                    "themselves. All rows: predictions.csv, beside this page."
                 ),
                 Table(doubtful),
             ]

@@ -156,7 +156,9 @@ def _one_shot(folder: Path, header: Row, rows: list[Row]) -> Section:
         f"share, {len(config['seeds'])} training seed{'s' * (len(config['seeds']) > 1)}. Intervals speak of "
         "other episodes with these trained models, not of other trainings: for these, see how far seeds "
         "differ. Clamped: models drawn at the example itself, as the paper does. Walked: models met on a "
-        "walk of the ensemble from the example; a walked state is read where the walk ended."
+        "walk of the ensemble from the example; a walked state is read where the walk ended. Spreading on …: "
+        "no logistic regression, but labels that spread over clusters of the unlabelled images; sizes: equal "
+        "class sizes among these are told."
     )
     if not (folder / "pictures.npz").exists():
         lead = f"This run is not finished: `ebse resume {folder}` goes on with it. {lead}"
