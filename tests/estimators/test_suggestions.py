@@ -21,7 +21,7 @@ MNIST = Path(__file__).parents[3] / "shared" / "data" / "mnist"
 def gains_by_suggestion(points: Any, y: Any, *, n_starts: int, backwards: bool = False) -> Any:
     """Accuracy with as many more labels as classes, chosen, less that with random ones, from several starts."""
     classes, gains = np.unique(y), []
-    spread = SpreadingClassifier(n_clusterings=3, random_state=0)
+    spread = SpreadingClassifier(n_clusters=300, n_clusterings=2, random_state=0)
     spread.fit(points[:2], [0, 1], X_unlabeled=points)
     for seed in range(n_starts):
         rng = np.random.default_rng(seed)

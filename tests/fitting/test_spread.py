@@ -1,11 +1,13 @@
 """Labels that spread in a run: when they do, and what is kept of them."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from ebse import ContrastiveFeatures
 from ebse.fitting import spread
 from ebse.fitting.spread import load_spread, save_spread, spread_over, spreads
 
@@ -33,6 +35,9 @@ def test_what_is_kept_gives_the_same_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, contrastive_from: int
 ) -> None:
     monkeypatch.setattr(spread, "CONTRASTIVE_FROM", contrastive_from)
+    monkeypatch.setattr(
+        spread, "ContrastiveFeatures", partial(ContrastiveFeatures, n_updates=60, n_hidden=40)
+    )
     X, known, y = rows()
     made = spread_over(X, known, y[known], seed=0)
     assert (made.representations_[0] is None) == (contrastive_from > len(X))
