@@ -4,12 +4,13 @@
 
 Labelled examples and queries are images that nothing was learned from: of these the second half; with
 ``--choose``, for choosing settings, the first. Queries are asked one at a time. What is in the file of
-``--json`` already is not measured again.
+``--json`` already is not measured again; representations in the folder of ``--keep`` are not learned again.
 """
 
 import argparse
 import json
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,6 +35,10 @@ class Task(NamedTuple):
     """Rows without labels, rows and labels of the episodes, and which of these belong to each."""
 
     rows: Any
+    pool: Any
+    """Rows for choosing settings and rows for reporting."""
+    part: slice
+    """Of the pool, what X and y are."""
     X: Any
     y: Any
     episodes: Episodes
@@ -64,9 +69,7 @@ def main() -> None:
             left = [(name, k) for name in names for k in task.shots if (name, k) not in known]
             if not wanted or not left:
                 continue
-            began = time.perf_counter()
-            predictors = made()
-            fitted = time.perf_counter() - began
+            predictors, fitted = made()
             for name, predict in zip(names, predictors, strict=True):
                 for n_shots in (k for method, k in left if method == name):
                     began = time.perf_counter()
@@ -92,23 +95,26 @@ def task_of(options: argparse.Namespace) -> Task:
     if options.shuffle:
         order = np.random.default_rng(0).permutation(len(images.y))
         images = images._replace(X=images.X[order], y=images.y[order])
-    X, y = (images.X, images.y) if options.all_rows else images.episodes
+    pool, y = (images.X, images.y) if options.all_rows else images.episodes
     half = len(y) // 2
-    X, y = (X[:half], y[:half]) if options.choose else (X[half:], y[half:])
+    part = slice(half) if options.choose else slice(half, None)
+    y = y[part]
     least = int(np.unique(y, return_counts=True)[1].min())
     most = max(MOST_SHOTS, *options.shots)
     episodes = draw_episodes(
         y, n_shots=most, n_queries=min(99, least - most), n_episodes=options.episodes, random_state=0
     )
-    rows, X = (binarise(part, "grey") for part in (images.X if options.all_rows else images.unlabelled, X))
-    return Task(rows, X, y, episodes, options.shots)
+    rows, pool = (binarise(X, "grey") for X in (images.X if options.all_rows else images.unlabelled, pool))
+    return Task(rows, pool, part, pool[part], y, episodes, options.shots)
 
 
 def methods(
     task: Task, options: argparse.Namespace, seed: int
-) -> Iterator[tuple[list[str], Callable[[], list[Predict]]]]:
-    """What is compared, each made when it is its turn: its names, without and with class sizes."""
+) -> Iterator[tuple[list[str], Callable[[], tuple[list[Predict], float]]]]:
+    """What is compared, each made when it is its turn, in so many seconds: without and with class sizes."""
     held: dict[str, Any] = {}
+    # Files of other data, or of another RBM, have other names.
+    of_what = f"{zlib.crc32(task.rows):08x} {options.n_components} {options.rbm_epochs}"
 
     def ensemble() -> FrozenEstimator:
         if "rbse" not in held:
@@ -136,21 +142,51 @@ def methods(
         names = [f"spreading on {name}{sizes}" for sizes in ("", ", sizes")]
         nearest = name == "UMAP (peer)"
         names += ["UMAP, nearest label (peer)"] * nearest
-        yield names, lambda view=view, nearest=nearest: spreading(view(), task, seed, nearest=nearest)
+        path = options.keep / f"{name} {seed} {of_what}.npz" if options.keep else None
+        yield (
+            names,
+            lambda view=view, path=path, nearest=nearest: spreading(
+                lambda: seen(view, task, path), task, seed, nearest=nearest
+            ),
+        )
     if seed == options.seeds[0]:
         # Nothing is drawn here: another seed would give the same.
         names = [f"{name} (peer)" for name in peers.ON_GRAPHS]
-        yield names, lambda: peers.on_graphs(task.rows, task.X, task.y)
+        yield names, lambda: graphs(task)
 
 
-def spreading(view: Any, task: Task, seed: int, *, nearest: bool) -> list[Predict]:
+def graphs(task: Task) -> tuple[list[Predict], float]:
+    """Labels on the graph of all rows."""
+    began = time.perf_counter()
+    return peers.on_graphs(task.rows, task.X, task.y), time.perf_counter() - began
+
+
+def seen(view: Callable[[], Any], task: Task, path: Path | None) -> tuple[Any, Any, float]:
+    """Rows and pool in the representation, and the seconds it took to learn; from the file if it is there."""
+    if path is not None and path.exists():
+        with np.load(path) as held:
+            return held["rows"], held["pool"], float(held["seconds"])
+    began = time.perf_counter()
+    made = view()
+    if made is None:
+        return task.rows, task.pool, 0.0
+    rows = made.fit(task.rows).transform(task.rows)
+    pool, seconds = made.transform(task.pool), time.perf_counter() - began
+    if path is not None:
+        with in_place(path) as temporary, temporary.open("wb") as file:
+            np.savez(file, rows=rows, pool=pool, seconds=seconds)
+    return rows, pool, seconds
+
+
+def spreading(
+    made: Callable[[], tuple[Any, Any, float]], task: Task, seed: int, *, nearest: bool
+) -> tuple[list[Predict], float]:
     """Labels that spread on a representation, without and with class sizes; if asked, the nearest label."""
-    rows, X = task.rows, task.X
-    if view is not None:
-        rows = view.fit(rows).transform(rows)
-        X = view.transform(X)
+    rows, pool, seconds = made()
+    X, began = pool[task.part], time.perf_counter()
     # The representation is made once, and each episode only tells other labels; any two will do at first.
     classifier = SpreadingClassifier(random_state=seed).fit(rows[:2], [0, 1], X_unlabeled=rows[2:])
+    seconds += time.perf_counter() - began
 
     def spread(sizes: Any) -> Predict:
         def predict(known: Any, queries: Any) -> Any:
@@ -159,7 +195,8 @@ def spreading(view: Any, task: Task, seed: int, *, nearest: bool) -> list[Predic
 
         return predict
 
-    return [spread(None), spread("equal"), *([peers.nearest_label(X, task.y)] if nearest else [])]
+    found = [spread(None), spread("equal"), *([peers.nearest_label(X, task.y)] if nearest else [])]
+    return found, seconds
 
 
 def asked(predict: Predict, task: Task, n_shots: int) -> list[float]:
@@ -205,6 +242,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--all-rows", action="store_true", help="learn from all rows, and draw episodes from all of them"
     )
+    parser.add_argument("--keep", type=Path, help="folder for what was learned")
     parser.add_argument("--json", type=Path)
     return parser.parse_args()
 

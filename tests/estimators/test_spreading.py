@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from ebse.estimators.spreading import (
     ALPHA,
     Clusterings,
+    as_shares,
     clustered,
     flow_between,
     scales_for,
@@ -44,12 +45,13 @@ def test_scores_are_shares_of_what_arrives() -> None:
     flow = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
     held = Clusterings(np.zeros((1, 3, 1)), np.ones(1), flow[np.newaxis])
     at = sparse.csr_matrix(np.eye(3)[[0, 1, 1]])
-    found = held.scores(at, np.array([0, 1, 1]), 2)
+    found = as_shares(held.received(at, np.array([0, 1, 1]), 2))
     # Two labels of class 1 send half each: centre 0 receives 2 and 1, centre 1 receives 1 and 2, centre 2 nothing.
     np.testing.assert_allclose(found, [[2 / 3, 1 / 3], [1 / 3, 2 / 3], [0.5, 0.5]])
     # A label that is half at 0 and half at 1 sends half from each.
     between = sparse.csr_matrix([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]])
-    np.testing.assert_allclose(held.scores(between, np.array([0, 1]), 2)[:2], [[0.6, 0.4], [3 / 7, 4 / 7]])
+    found = as_shares(held.received(between, np.array([0, 1]), 2))
+    np.testing.assert_allclose(found[:2], [[0.6, 0.4], [3 / 7, 4 / 7]])
 
 
 def test_rows_are_at_the_centres_near_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,7 +229,7 @@ def test_equal_rows_of_a_representation_are_one_place() -> None:
 @pytest.mark.parametrize("order", ["as they come", "by class"])
 def test_sizes_are_those_of_the_rows_without_a_label(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shares of the blank rows sum to the sizes told, whatever their order, and however many are labelled."""
-    monkeypatch.setattr("ebse.estimators.spreading_classifier.N_SIZED", 300)
+    monkeypatch.setattr("ebse.estimators.spreading_classifier.N_SPEAKING", 300)
     rng = np.random.default_rng(0)
     kind = np.arange(900) % 3
     if order == "by class":

@@ -21,8 +21,11 @@ N_PLACES = 10
 """Centres that a row belongs to, the near ones most: a label at the edge of its class is not lost."""
 FEW, N_LLOYD = 10_000, 10
 """Rows whose first centres are spread out, which takes as long as clustering, and rounds of k-means."""
-ROUNDS, SINKHORN, LARGEST = 5, 50, 1e6
-"""Of class sizes: how often rows are assigned anew, scalings each time, and how far factors may differ."""
+ROUNDS, OWN, SHARPER = 5, 0.3, 4
+"""How often rows without a label speak, the part of the labels themselves in that, and the power of shares
+that class sizes are fitted to: what rows say is meant to be of one class."""
+SINKHORN, LARGEST = 50, 1e6
+"""Scalings that class sizes are fitted by, and how far factors may differ."""
 BLOCK = 4_096
 """Rows whose distances to all centres are held at once."""
 
@@ -64,17 +67,16 @@ class Clusterings(NamedTuple):
         found: Array = root[:, np.newaxis] * self.flows[0] * root
         return found
 
-    def scores(self, places: sparse.csr_matrix, labels: Index, n_classes: int) -> Array:
-        """What every centre receives from the labels of rows at ``places``, as shares (n · k, n_classes).
+    def received(self, places: sparse.csr_matrix, classes: Index, n_classes: int) -> Array:
+        """What every centre receives of each class from rows at ``places`` (n · k, n_classes).
 
-        Each class sends the same amount, however many labels it has; where nothing arrives, all are equal.
+        Each class sends the same amount, however many rows it has.
         """
         n, k, _ = self.centres.shape
-        counts = np.bincount(labels, minlength=n_classes)
-        sent = places.T @ (np.eye(n_classes)[labels] / counts[labels][:, np.newaxis])
-        received = (self.flows @ sent.reshape(n, k, n_classes)).reshape(n * k, n_classes)
-        total = received.sum(1, keepdims=True)
-        return np.where(total > 1e-12, received / np.maximum(total, 1e-12), 1 / n_classes)
+        counts = np.bincount(classes, minlength=n_classes)
+        sent = places.T @ (np.eye(n_classes)[classes] / counts[classes][:, np.newaxis])
+        found: Array = (self.flows @ sent.reshape(n, k, n_classes)).reshape(n * k, n_classes)
+        return found
 
 
 def clustered(Z: Array, n_clusters: int, *, n_clusterings: int, seed: int) -> Clusterings:
@@ -113,6 +115,8 @@ class Told(NamedTuple):
 
     scores: list[Array]
     scales: Array
+    alone: list[Array]
+    """Scores before any other row has spoken: rows that repeat a mistake do not make it more certain."""
     labelled_at: Index
     """The first clustering's centre of each label."""
 
@@ -121,27 +125,38 @@ def spread_labels(
     clusterings: list[Clusterings],
     places: list[sparse.csr_matrix],
     labels: Labels,
-    asked: list[sparse.csr_matrix],
+    others: list[sparse.csr_matrix],
 ) -> Told:
-    """Labels of the rows at ``places``, spread; where class sizes are known, fitted to the rows at ``asked``.
+    """Labels of the rows at ``places``, spread; the rows at ``others`` have none, class sizes speak of them.
 
-    In rounds: the classes of the asked rows are scaled to their sizes, and these rows then speak, too.
+    In rounds: each of the others is taken for the class of its largest share, and these rows then speak, too.
+    A label at the edge of its class is outvoted there, and the middle of the class speaks for the class.
     """
-    n, target = len(labels.classes), labels.target
-    scores = [c.scores(at, target, n) for c, at in zip(clusterings, places, strict=True)]
-    scales: Array = np.ones(n)
-    if labels.sizes is not None:
-        for _ in range(ROUNDS):
-            p = shares(asked, scores) ** 2
-            guess = (p * scales_for(p, labels.sizes)).argmax(1)
-            told = np.concatenate([target, guess])
-            scores = [
-                c.scores(sparse.vstack([known, at], format="csr"), told, n)
-                for c, known, at in zip(clusterings, places, asked, strict=True)
-            ]
-        scales = scales_for(shares(asked, scores), labels.sizes)
+    n, sizes = len(labels.classes), labels.sizes
+    own = [c.received(at, labels.target, n) for c, at in zip(clusterings, places, strict=True)]
+    alone = scores = [as_shares(arrived) for arrived in own]
+    for _ in range(ROUNDS):
+        p = shares(others, scores)
+        # Where nothing arrives all shares are equal: such a row knows nothing, and is silent.
+        speaks = np.flatnonzero(p.max(1) > p.min(1))
+        if sizes is not None:
+            p = p**SHARPER
+            p *= scales_for(p, sizes)
+        guess = p[speaks].argmax(1)
+        scores = [
+            as_shares(OWN * arrived + (1 - OWN) * c.received(at[speaks], guess, n))
+            for c, arrived, at in zip(clusterings, own, others, strict=True)
+        ]
+    scales = np.ones(n) if sizes is None else scales_for(shares(others, scores), sizes)
     k = clusterings[0].centres.shape[1]
-    return Told(scores, scales, nearest_centres(places[0][:, :k]))
+    return Told(scores, scales, alone, nearest_centres(places[0][:, :k]))
+
+
+def as_shares(received: Array) -> Array:
+    """What arrives of each class at a centre as shares (n · k, n_classes); where nothing does, all equal."""
+    total = received.sum(1, keepdims=True)
+    found: Array = np.where(total > 1e-12, received / np.maximum(total, 1e-12), 1 / received.shape[1])
+    return found
 
 
 def shares(places: list[sparse.csr_matrix], scores: list[Array]) -> Array:

@@ -33,8 +33,8 @@ Places = list[sparse.csr_matrix]
 MOST_CLUSTERS, ROWS_PER_CLUSTER = 1_000, 2
 MARKS = 0.5
 """Share of labels −1 above which they look like marks of rows without one."""
-N_SIZED = 10_000
-"""Rows without a label that class sizes are fitted to, at most."""
+N_SPEAKING = 10_000
+"""Rows without a label that speak, and that class sizes are fitted to, at most."""
 
 
 @final
@@ -42,8 +42,9 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Shares of the classes that flow to a row from a few labels, along a graph of clusters of all rows.
 
     Rows are clustered several times in the representation; centres that are near each other are joined, and
-    labels spread between them by (I − α S)⁻¹. A query takes the shares of the centres near it, averaged
-    over clusterings: it is classified on its own.
+    labels spread between them by (I − α S)⁻¹; rows without a label then speak for the class they were
+    reached by, in five rounds. A query takes the shares of the centres near it, averaged over clusterings: it
+    is classified on its own.
 
     Parameters
     ----------
@@ -72,10 +73,12 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     representations_, views_, clusterings_, scores_
         For each representation: itself, as learned; how it is brought to one scale; centres and what flows
         between them; shares of the classes at each centre.
+    alone_
+        The same shares before rows without a label spoke.
     scales_
         Factors of the classes, 1 where sizes are not known.
-    labelled_at_, sized_at_
-        Where the labelled rows are in the first clustering, and those that class sizes are fitted to in all.
+    labelled_at_, unlabelled_at_
+        Where the labelled rows are in the first clustering, and 10,000 of those without a label in all.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -126,18 +129,18 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         views, held = zip(*(view_of(one, rows) for one in representations), strict=True)
         k = self._how_many(min(n_distinct(Z) for Z in held))
         clusterings = [clustered(Z, k, n_clusterings=self.n_clusterings, seed=seed) for Z in held]
-        # Sizes speak of rows without a label; where there are none, of all.
+        # Where all rows have a label, all of them: other labels may be told later.
         blank = np.flatnonzero(~np.pad(known, (0, len(rows) - len(X))))
         blank = blank if len(blank) else np.arange(len(rows))
         rng = np.random.default_rng(seed)
-        asked = np.sort(rng.choice(blank, min(len(blank), N_SIZED), replace=False))
+        asked = np.sort(rng.choice(blank, min(len(blank), N_SPEAKING), replace=False))
         places = [c.places(Z[asked]) for c, Z in zip(clusterings, held, strict=True)]
         where = np.flatnonzero(known)
         told = spread_labels(
             clusterings, [c.places(Z[where]) for c, Z in zip(clusterings, held, strict=True)], labels, places
         )
         self.n_clusters_, self.representations_, self.views_ = k, representations, list(views)
-        self.clusterings_, self.sized_at_ = clusterings, places
+        self.clusterings_, self.unlabelled_at_ = clusterings, places
         return self._keep(labels, told)
 
     def relabel(self, X: Any, y: Any) -> Self:
@@ -149,7 +152,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X, y, known = self._split(X, y, reset=False)
         labels = self._labels(y[known])
         return self._keep(
-            labels, spread_labels(self.clusterings_, self._places(X[known]), labels, self.sized_at_)
+            labels, spread_labels(self.clusterings_, self._places(X[known]), labels, self.unlabelled_at_)
         )
 
     def predict_proba(self, X: Any) -> Array:
@@ -168,9 +171,9 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def suggest(self, X_unlabeled: Any, n: int = 1) -> Index:
         """Numbers of the n rows of X_unlabeled to label next, most useful first: one of a cluster at most.
 
-        A row counts by how close its second class comes to its first. The next label goes to the middle of
-        the cluster from which most of what counts, and no label reaches yet, is reached. Clusters that have a
-        label are passed over, so there may be fewer than n.
+        A row counts by how close its second class comes to its first, by the labels alone. The next label
+        goes to the middle of the cluster from which most of what counts, and no label reaches yet, is
+        reached. Clusters that have a label are passed over, so there may be fewer than n.
         """
         check_is_fitted(self)
         count("n", n)
@@ -178,7 +181,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         clusters = self.clusterings_[0].first()
         Z = self.views_[0](X)
         at = clusters.places(Z)
-        p = np.sort(shares(self._places(X), self.scores_) * self.scales_, axis=1)
+        p = np.sort(shares(self._places(X), self.alone_) * self.scales_, axis=1)
         middle = middles(Z, at, clusters.centres[0])
         open_ones = np.setdiff1d(np.flatnonzero(middle >= 0), self.labelled_at_)
         doubt = at.T @ (p[:, -2] / p[:, -1])
@@ -186,7 +189,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _keep(self, labels: Labels, told: Told) -> Self:
         self.classes_ = labels.classes
-        self.scores_, self.scales_, self.labelled_at_ = told
+        self.scores_, self.scales_, self.alone_, self.labelled_at_ = told
         return self
 
     def _places(self, X: Array) -> Places:

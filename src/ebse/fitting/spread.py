@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.frozen import FrozenEstimator
 
 from ebse.estimators import ContrastiveFeatures, SpreadingClassifier
@@ -20,7 +21,10 @@ LEAST_ROWS = 1_000
 """Below which labels do not spread: on tables of 150 to 570 rows it gained nothing, or lost."""
 CONTRASTIVE_FROM = 10_000
 """Rows from which on a network is trained on walks; on 1,000 digits the rows themselves were better."""
-ARRAYS = ("classes", "centres", "widths", "scores", "scales", "labelled_at", "centre", "spread", "n_layers")
+ARRAYS = (
+    *("classes", "centres", "widths", "scores", "scales", "alone", "labelled_at"),
+    *("unlabelled_at", "unlabelled_shares", "centre", "spread", "n_layers"),
+)
 NETWORK = ("weights", "biases")
 
 
@@ -39,6 +43,7 @@ def spread_over(X: Array, known: Array, y: Array, *, seed: int) -> SpreadingClas
 def save_spread(path: Path, spread: SpreadingClassifier) -> None:
     """The classifier as arrays; what flows between centres is made of them again."""
     (held,), (scores,), (representation,) = spread.clusterings_, spread.scores_, spread.representations_
+    (others,), (alone,) = spread.unlabelled_at_, spread.alone_
     layers = [] if representation is None else list(zip(*representation.encoder_, strict=True))
     arrays: dict[str, Any] = {
         "classes": spread.classes_,
@@ -46,10 +51,14 @@ def save_spread(path: Path, spread: SpreadingClassifier) -> None:
         "widths": held.widths,
         "scores": scores,
         "scales": spread.scales_,
+        "alone": alone,
         "labelled_at": spread.labelled_at_,
         "centre": spread.views_[0].centre,
         "spread": np.array(spread.views_[0].spread),
         "n_layers": np.array(len(layers)),
+        # Every row is at the same number of centres.
+        "unlabelled_at": others.indices.reshape(others.shape[0], -1),
+        "unlabelled_shares": others.data.reshape(others.shape[0], -1),
     }
     if representation is not None:
         arrays |= {"input_centre": representation.view_.centre}
@@ -80,8 +89,11 @@ def load_spread(path: Path) -> SpreadingClassifier:
     spread.clusterings_ = [Clusterings(held["centres"], held["widths"], flows)]
     spread.views_ = [View(representation, held["centre"], float(held["spread"]))]
     spread.representations_, spread.n_clusters_ = [representation], held["centres"].shape[1]
-    spread.scores_, spread.scales_ = [held["scores"]], held["scales"]
-    # A run is told no class sizes.
-    spread.labelled_at_, spread.sized_at_ = held["labelled_at"], []
+    spread.scores_, spread.scales_, spread.alone_ = [held["scores"]], held["scales"], [held["alone"]]
+    at, shares = held["unlabelled_at"], held["unlabelled_shares"]
+    begins = np.arange(0, at.size + 1, at.shape[1])
+    width = held["centres"].shape[0] * held["centres"].shape[1]
+    others = sparse.csr_matrix((shares.ravel(), at.ravel(), begins), shape=(len(at), width))
+    spread.labelled_at_, spread.unlabelled_at_ = held["labelled_at"], [others]
     spread.classes_, spread.n_features_in_ = held["classes"], n_features
     return spread
