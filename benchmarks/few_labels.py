@@ -84,9 +84,9 @@ def main() -> None:
                     }
                     found.append(row)
                     say(row)
-            if options.json:
-                with in_place(options.json) as temporary:
-                    temporary.write_text(json.dumps({"settings": settings, "rows": found}))
+                    if options.json:
+                        with in_place(options.json) as temporary:
+                            temporary.write_text(json.dumps({"settings": settings, "rows": found}))
 
 
 def task_of(options: argparse.Namespace) -> Task:
@@ -117,11 +117,16 @@ def methods(
     of_what = f"{zlib.crc32(task.rows):08x} {options.n_components} {options.rbm_epochs}"
 
     def ensemble() -> FrozenEstimator:
+        path = options.keep / f"RBM {seed} {of_what}.safetensors" if options.keep else None
+        if path is not None and path.exists():
+            held["rbse"] = RBSE.load(path)
         if "rbse" not in held:
             settings: dict[str, Any] = {"n_epochs": options.rbm_epochs} if options.rbm_epochs else {}
             began = time.perf_counter()
             held["rbse"] = RBSE(options.n_components, random_state=seed, **settings).fit(task.rows)
             print(f"RBM, seed {seed}: {time.perf_counter() - began:.0f} s, part of the next fit", flush=True)
+            if path is not None:
+                held["rbse"].save(path)
         return FrozenEstimator(held["rbse"])
 
     def means() -> Any:

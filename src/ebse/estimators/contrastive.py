@@ -8,10 +8,10 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 from tqdm import tqdm
 
-from ebse.arguments import count
+from ebse.arguments import count, option
 from ebse.estimators.encoder import Contrast, Encoder
 from ebse.estimators.inputs import seed_of
-from ebse.estimators.neighbours import graph, walked
+from ebse.estimators.neighbours import METRICS, graph, walked
 from ebse.estimators.training import threads_for
 from ebse.estimators.views import View, view_of
 from ebse.estimators.walks import WalkFeatures, row_blocks
@@ -33,6 +33,9 @@ class ContrastiveFeatures(WalkFeatures):
     n_steps, n_neighbors
         Of a walk; a step chooses from those of the 15 nearest rows that share most of their own neighbours
         with the row.
+    metric
+        How near rows are: "cosine" of their directions from the mean of all rows, "euclidean" distance, or
+        "auto": the first from 100 columns on.
     n_hidden
         Units in each of the two hidden layers.
     n_updates, batch_size, learning_rate
@@ -68,6 +71,7 @@ class ContrastiveFeatures(WalkFeatures):
         *,
         n_steps: int = 5,
         n_neighbors: int = 5,
+        metric: str = "auto",
         n_hidden: int = 500,
         n_updates: int = 1_800,
         batch_size: int = 256,
@@ -79,6 +83,7 @@ class ContrastiveFeatures(WalkFeatures):
         self.n_components = n_components
         self.n_steps = n_steps
         self.n_neighbors = n_neighbors
+        self.metric = metric
         self.n_hidden = n_hidden
         self.n_updates = n_updates
         self.batch_size = batch_size
@@ -96,7 +101,7 @@ class ContrastiveFeatures(WalkFeatures):
         view, X = view_of(None, self._checked(X, reset=True))
         seed = seed_of(self.random_state)
         rng = np.random.default_rng(seed)
-        neighbours = graph(X, self.n_neighbors, seed=seed)
+        neighbours = graph(X, self.n_neighbors, metric=self.metric, seed=seed)
         contrast = Contrast(
             X.shape[1],
             n_hidden=self.n_hidden,
@@ -142,6 +147,7 @@ class ContrastiveFeatures(WalkFeatures):
     def _require_options(self) -> None:
         for name in ("n_components", "n_steps", "n_neighbors", "n_hidden", "n_updates"):
             count(name, getattr(self, name))
+        option("metric", self.metric, METRICS)
         count("batch_size", self.batch_size, least=2)
         for name, example in (("learning_rate", "1e-3"), ("temperature", "0.2")):
             value = getattr(self, name)

@@ -15,6 +15,8 @@ It took 7 seconds there, and 40 more to compile the first time; comparing all to
 """
 CANDIDATES = 15
 """Nearest rows, of which those are kept that share most neighbours."""
+METRICS, MANY_COLUMNS = ("auto", "cosine", "euclidean"), 100
+"""How near rows are, and from how many columns on directions are compared by themselves."""
 BLOCK = 1_000
 """Rows whose neighbours are compared at once."""
 
@@ -55,8 +57,15 @@ def shared(neighbours: npt.NDArray[np.int64], n: int) -> npt.NDArray[np.int64]:
     return np.concatenate(held)
 
 
-def graph(X: Array, n_neighbors: int, *, seed: int) -> npt.NDArray[np.int64]:
-    """The neighbours (N, n_neighbors) that a walk from each row of X (N, D) chooses from."""
+def graph(X: Array, n_neighbors: int, *, metric: str, seed: int) -> npt.NDArray[np.int64]:
+    """The neighbours (N, n_neighbors) that a walk from each row of X (N, D) chooses from; X has mean 0.
+
+    "cosine" compares directions from the mean, "euclidean" places; "auto" takes the first where columns are
+    many: what tells images apart is less how bright they are than where.
+    """
+    if metric == "cosine" or (metric == "auto" and X.shape[1] >= MANY_COLUMNS):
+        lengths = np.linalg.norm(X, axis=1, keepdims=True)
+        X = X / np.where(lengths > 0, lengths, 1)
     candidates = nearest(X, max(CANDIDATES, n_neighbors), seed=seed)
     return shared(candidates, n_neighbors)
 

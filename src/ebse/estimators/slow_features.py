@@ -8,9 +8,10 @@ from matplotlib.figure import Figure
 from scipy.linalg import eigh
 from sklearn.utils.validation import check_is_fitted
 
-from ebse.arguments import count
+from ebse.arguments import count, option
 from ebse.estimators.inputs import seed_of
 from ebse.estimators.learned import learned
+from ebse.estimators.neighbours import METRICS
 from ebse.estimators.views import BLOCK, View, view_of
 from ebse.estimators.walks import Ends, WalkFeatures, ends_of_walks, require_walk, row_blocks
 
@@ -43,6 +44,9 @@ class SlowFeatures(WalkFeatures):
     n_steps, n_neighbors
         Of a walk of neighbours; a step chooses from those of the 15 nearest rows that share most of their
         own neighbours with the row.
+    metric
+        How near rows are: "cosine" of their directions from the mean of all rows, "euclidean" distance, or
+        "auto": the first from 100 columns on.
     n_sweeps
         Of an ensemble's walk.
     n_random
@@ -77,6 +81,7 @@ class SlowFeatures(WalkFeatures):
         walk: str = "neighbours",
         n_steps: int = 10,
         n_neighbors: int = 5,
+        metric: str = "auto",
         n_sweeps: int = 30,
         n_random: int = 2_500,
         ridge: float = 1e-3,
@@ -87,6 +92,7 @@ class SlowFeatures(WalkFeatures):
         self.walk = walk
         self.n_steps = n_steps
         self.n_neighbors = n_neighbors
+        self.metric = metric
         self.n_sweeps = n_sweeps
         self.n_random = n_random
         self.ridge = ridge
@@ -109,6 +115,7 @@ class SlowFeatures(WalkFeatures):
             n_sweeps=self.n_sweeps,
             n_steps=self.n_steps,
             n_neighbors=self.n_neighbors,
+            metric=self.metric,
             seed=seed,
         )
         mean, C_0, C_tau = self._covariances(X, ends)
@@ -175,6 +182,7 @@ class SlowFeatures(WalkFeatures):
     def _require_options(self) -> None:
         if self.representation is None:
             require_walk(self.walk, None)
+        option("metric", self.metric, METRICS)
         for name in ("n_components", "n_sweeps", "n_steps", "n_neighbors", "n_random"):
             count(name, getattr(self, name))
         if not self.ridge > 0:

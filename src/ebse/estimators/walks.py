@@ -58,7 +58,7 @@ def require_walk(walk: str, representation: Any) -> None:
 
 
 def ends_of_walks(
-    walk: str, view: View, X: Array, *, n_sweeps: int, n_steps: int, n_neighbors: int, seed: int
+    walk: str, view: View, X: Array, *, n_sweeps: int, n_steps: int, n_neighbors: int, metric: str, seed: int
 ) -> Ends:
     """One walk from every row of X (N, D), of the kind asked for.
 
@@ -71,6 +71,6 @@ def ends_of_walks(
             draw(X[rows], 1, n_sweeps=n_sweeps, read="state", random_state=seed)[:, 0]
         )
     _, inputs = view_of(None, X)
-    neighbours = graph(inputs, n_neighbors, seed=seed)
+    neighbours = graph(inputs, n_neighbors, metric=metric, seed=seed)
     at = walked(neighbours, n_steps, np.arange(len(X)), rng=np.random.default_rng([seed, 1]))
     return lambda rows: view(X[at[rows]])
