@@ -119,6 +119,7 @@ def test_an_interrupted_fit_keeps_what_it_has(monkeypatch: pytest.MonkeyPatch) -
     ("options", "message"),
     [
         ({"n_components": 0}, "n_components must be >= 1"),
+        ({"metric": "taxi"}, "metric must be one of 'auto', 'cosine', 'euclidean', got 'taxi'"),
         ({"n_updates": 0}, "n_updates must be >= 1"),
         ({"batch_size": 1}, "batch_size must be >= 2"),
         ({"temperature": 0}, "temperature must be positive, got 0; try 0.2"),

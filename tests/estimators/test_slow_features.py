@@ -11,7 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ebse import RBSE
-from ebse.estimators.neighbours import nearest, shared, walked
+from ebse.estimators.neighbours import graph, nearest, shared, walked
 from ebse.estimators.slow_features import SlowFeatures
 
 Array = npt.NDArray[Any]
@@ -124,6 +124,34 @@ def test_nearest_are_nearest() -> None:
     np.testing.assert_array_equal(nearest(X, 4, seed=0), expected)
 
 
+@pytest.mark.parametrize(
+    ("metric", "n_columns", "directions"),
+    [
+        ("cosine", 4, True),
+        ("euclidean", 4, False),
+        ("auto", 4, False),
+        ("auto", 100, True),
+        ("euclidean", 100, False),
+    ],
+)
+def test_rows_are_near_by_place_or_by_direction(metric: str, n_columns: int, directions: bool) -> None:
+    """Against a loop over pairs; a row at the mean has no direction, and lies as far from all others."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, n_columns)) * rng.exponential(size=(60, 1))
+    X[7] = 0
+    distance = np.full((60, 60), np.inf)
+    for i, x in enumerate(X):
+        for j, z in enumerate(X):
+            if i != j and directions:
+                distance[i, j] = 1.0 if 7 in (i, j) else 2 - 2 * x @ z / np.sqrt((x @ x) * (z @ z))
+            elif i != j:
+                distance[i, j] = ((x - z) ** 2).sum()
+    # As many as there are candidates: which of them share neighbours then changes only their order.
+    found = graph(X, 15, metric=metric, seed=0)
+    for i in set(range(60)) - {7}:
+        assert set(found[i].tolist()) == set(np.argsort(distance[i])[:15].tolist())
+
+
 @pytest.mark.slow
 def test_many_rows_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(0).random((300, 5)).astype(np.float32)
@@ -186,6 +214,7 @@ def test_walks_by_name() -> None:
         ({"walk": "along"}, "walk must be one of 'neighbours'"),
         ({"n_components": 0}, "n_components must be >= 1"),
         ({"ridge": 0}, "ridge must be positive, got 0"),
+        ({"metric": "taxi"}, "metric must be one of 'auto', 'cosine', 'euclidean', got 'taxi'"),
     ],
 )
 def test_bad_settings(options: dict[str, Any], message: str) -> None:
