@@ -113,6 +113,10 @@ def test_labels_spread_where_most_rows_have_none(
     rows = said("evaluate run all.csv --shots 1 --n-episodes 3", monkeypatch, capsys)["rows"]
     means = {row["method"]: row["mean"] for row in rows}
     assert means["SpreadingClassifier"] > 0.9
+    sized = "--class-sizes kind0=0.5,kind1=0.5"
+    assert ran(f"fit few.csv --label kind --out sized {sized} {SMALL}", monkeypatch) == 0
+    assert "kind0=0.5,kind1=0.5" in (folder / "sized" / "report.html").read_text()
+    assert said("predict sized all.csv --force", monkeypatch, capsys)["accuracy"] > 0.9
     # Fewer rows than labels need to spread: the ensemble's classifier.
     monkeypatch.setattr(spread, "LEAST_ROWS", 61)
     assert ran(f"fit few.csv --label kind --out run --force {SMALL}", monkeypatch) == 0

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ebse.estimators import RBSE, SpreadingClassifier
 from ebse.estimators.folders import fit_in_folder, require_settings
@@ -19,7 +20,7 @@ from ebse.fitting.few_labels import Labelled, classified, on_unit_scale, prepare
 from ebse.fitting.outputs import write_predictions
 from ebse.fitting.pictures import save_pictures
 from ebse.fitting.settings import FitConfig
-from ebse.fitting.spread import load_spread, save_spread, spread_over, spreads
+from ebse.fitting.spread import load_spread, save_spread, sizes_from, spread_over, spreads
 from ebse.reading import Rows, read_arrays, read_rows
 from ebse.runs import CONFIG, LOCK, ROWS, Lock, Run, Step, read_header, read_results
 
@@ -53,6 +54,7 @@ def begin(config: FitConfig, folder: Path, *, force: bool) -> tuple[Run, Rows]:
     config = FitConfig(**{**vars(config), "data": str(Path(config.data).resolve())})
     if rows.labels is not None:
         require_classes(rows)
+    _sizes(config, rows)
     columns = Columns.found_in(rows, split=config.split)
     require_settings(RBSE(**config.parameters), columns.filled(columns.apply(rows.X))[:2])
     # The estimator learns nothing at this rate, and says so nowhere.
@@ -196,14 +198,14 @@ def _labels(
     """Labelled rows, kept beside the model, and what the others are taken for."""
     if rows.labels is None:
         return None, None
-    known, seed = np.array([label is not None for label in rows.labels]), run.config.random_state
+    known, seed = _known(rows.labels), run.config.random_state
     labelled, spread = Labelled(rows.X[known], rows.labels[known].astype(str)), None
     label_next: list[int] = []
     _save(run.folder / LABELLED, X=labelled.X, y=labelled.y)
     if spreads(known):
         listener(Step("labels spread over all rows", 0, 1, "step"))
         X = on_unit_scale(rbse, prepared(rbse, columns, rows.X))
-        spread = spread_over(X, known, labelled.y, seed=seed)
+        spread = spread_over(X, known, labelled.y, sizes=_sizes(run.config, rows), seed=seed)
         save_spread(run.folder / SPREAD, spread)
         unlabelled = np.flatnonzero(~known)
         label_next = (unlabelled[spread.suggest(X[unlabelled], N_NEXT)] + 1).tolist()
@@ -214,6 +216,21 @@ def _labels(
         given = {"labels": counts, "n_sweeps": found.n_sweeps, "source": found.source}
         run.add({"kind": "labels", **given, "predicted": found.counts(), "label_next": label_next})
     return labelled, spread
+
+
+def _known(labels: Any) -> npt.NDArray[np.bool_]:
+    """Which rows have a label."""
+    return np.array([label is not None for label in labels])
+
+
+def _sizes(config: FitConfig, rows: Rows) -> Any:
+    """Sizes of the classes, if they are told; refused where they cannot be used."""
+    if config.class_sizes is None:
+        return None
+    if rows.labels is None:
+        raise ValueError("class_sizes must be given with labels, got none; name their column with --label")
+    known = _known(rows.labels)
+    return sizes_from(config.class_sizes, known, rows.labels[known].astype(str))
 
 
 def _checksum(rows: Rows) -> int:

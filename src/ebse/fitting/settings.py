@@ -26,6 +26,8 @@ class FitConfig:
     """Whether entries may be missing; the ensemble fills them."""
     split: bool = False
     """Columns of quantities become three questions: above each of their quartiles or not."""
+    class_sizes: str | None = None
+    """Of labels that spread: equal, or shares of the classes among rows without a label, as a=0.2,b=0.8."""
     n_components: int = 256
     """Hidden units."""
     law: str = "bernoulli"

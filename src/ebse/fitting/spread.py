@@ -10,6 +10,7 @@ from sklearn.frozen import FrozenEstimator
 
 from ebse.estimators import ContrastiveFeatures, SpreadingClassifier
 from ebse.estimators.encoder import Encoder
+from ebse.estimators.few_known import shares_of
 from ebse.estimators.spreading import Clusterings, flow_between
 from ebse.estimators.views import View
 from ebse.files import in_place
@@ -33,10 +34,30 @@ def spreads(known: Array) -> bool:
     return len(known) >= LEAST_ROWS and bool(known.mean() < 0.5)
 
 
-def spread_over(X: Array, known: Array, y: Array, *, seed: int) -> SpreadingClassifier:
+def sizes_from(text: str, known: Array, y: Array) -> Any:
+    """``class_sizes`` as a setting has it, for the estimator; y are the labels of the rows that have one."""
+    if not spreads(known):
+        raise ValueError(
+            "class_sizes must be left out where labels do not spread, got them for "
+            f"{len(known)} rows of which {int(known.sum())} have a label; labels spread from {LEAST_ROWS:,} "
+            "rows on where most have none"
+        )
+    sizes: Any = text
+    if text != "equal":
+        parts = [part.rpartition("=") for part in text.split(",")]
+        if not all(sign for _, sign, _ in parts):
+            raise ValueError(
+                f"class_sizes must be equal, or like a=0.2,b=0.8, got {text!r}; pass one of these"
+            )
+        sizes = {name.strip(): share for name, _, share in parts}
+    shares_of(sizes, np.unique(y))
+    return sizes
+
+
+def spread_over(X: Array, known: Array, y: Array, *, sizes: Any = None, seed: int) -> SpreadingClassifier:
     """Labels y of the rows X[known], spread over all rows X (N, D)."""
     representation = ContrastiveFeatures(random_state=seed) if len(X) >= CONTRASTIVE_FROM else None
-    classifier = SpreadingClassifier(representation, random_state=seed)
+    classifier = SpreadingClassifier(representation, class_sizes=sizes, random_state=seed)
     return classifier.fit(X[known], y, X_unlabeled=X[~known])
 
 

@@ -51,6 +51,8 @@ def _facts(config: Row, found: dict[str, Row]) -> list[Line]:
     done = [words for words, on in asked.items() if on]
     if done:
         lines.append(("columns", ", ".join(done)))
+    if config.get("class_sizes"):
+        lines.append(("sizes of the classes, as told", config["class_sizes"]))
     lines.append(("hidden units, law", f"{config['n_components']}, {config['law']}"))
     if "training" in found:
         history = found["training"]["history"]
