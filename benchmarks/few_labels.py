@@ -8,6 +8,7 @@ Labelled examples and queries are images that nothing was learned from: of these
 """
 
 import argparse
+import inspect
 import json
 import time
 import zlib
@@ -23,10 +24,13 @@ from sklearn.pipeline import make_pipeline
 import few_label_peers as peers
 from ebse import RBSE, ContrastiveFeatures, SlowFeatures, SpreadingClassifier
 from ebse.data import binarise, load_images
+from ebse.estimators import contrastive, encoder, neighbours, slow_features, views, walks
 from ebse.evaluation import Episodes, draw_episodes
 from ebse.files import in_place
 
 FLAGS = ("rbm_epochs", "choose", "shuffle", "all_rows")
+LEARN = (contrastive, encoder, neighbours, slow_features, walks, views, peers)
+"""What representations are learned by."""
 MOST_SHOTS = 5
 """Labelled examples that episodes are drawn with, however few are used: so all have the same queries."""
 
@@ -113,12 +117,14 @@ def methods(
 ) -> Iterator[tuple[list[str], Callable[[], tuple[list[Predict], float]]]]:
     """What is compared, each made when it is its turn, in so many seconds: without and with class sizes."""
     held: dict[str, Any] = {}
-    # Files of other data, or of another RBM, have other names.
-    of_what = f"{zlib.crc32(task.rows):08x} {options.n_components} {options.rbm_epochs}"
+    # Files of other data, of another RBM, or by other code, have other names.
+    sources = b"".join(Path(inspect.getfile(module)).read_bytes() for module in LEARN)
+    of_what = f"{zlib.crc32(task.rows):08x} {options.n_components} {options.rbm_epochs} "
+    of_what += f"{zlib.crc32(sources):08x}"
 
     def ensemble() -> FrozenEstimator:
         path = options.keep / f"RBM {seed} {of_what}.safetensors" if options.keep else None
-        if path is not None and path.exists():
+        if "rbse" not in held and path is not None and path.exists():
             held["rbse"] = RBSE.load(path)
         if "rbse" not in held:
             settings: dict[str, Any] = {"n_epochs": options.rbm_epochs} if options.rbm_epochs else {}
@@ -132,7 +138,7 @@ def methods(
     def means() -> Any:
         return make_pipeline(ensemble(), PCA(min(100, options.n_components), random_state=seed))
 
-    views: dict[str, Callable[[], Any]] = {
+    made: dict[str, Callable[[], Any]] = {
         "inputs": lambda: None,
         "RBM means, PCA": means,
         "slow features, ensemble's walk": lambda: SlowFeatures(
@@ -143,7 +149,7 @@ def methods(
         "VAE (peer)": lambda: peers.Autoencoder(seed=seed),
         "UMAP (peer)": peers.umap,
     }
-    for name, view in views.items():
+    for name, view in made.items():
         names = [f"spreading on {name}{sizes}" for sizes in ("", ", sizes")]
         nearest = name == "UMAP (peer)"
         names += ["UMAP, nearest label (peer)"] * nearest
@@ -247,7 +253,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--all-rows", action="store_true", help="learn from all rows, and draw episodes from all of them"
     )
-    parser.add_argument("--keep", type=Path, help="folder for what was learned")
+    parser.add_argument("--keep", type=Path, help="folder for what was learned; the RBM in it takes no time")
     parser.add_argument("--json", type=Path)
     return parser.parse_args()
 

@@ -9,10 +9,11 @@ from scipy import sparse, stats
 from ebse import SpreadingClassifier
 from ebse.estimators import spreading
 from ebse.estimators.few_known import Labels
-from ebse.estimators.spreading import OWN, ROUNDS, SHARPER, Clusterings, scales_for, spread_labels
+from ebse.estimators.spreading import OWN, SHARPER, Clusterings, own_part, scales_for, spread_labels
 
 GENERATOR = np.random.default_rng(3)
 N, K, C = 2, 5, 3
+ROUNDS = 5
 
 
 def clusterings() -> Clusterings:
@@ -50,7 +51,7 @@ def test_rounds_against_loops(sizes: Any) -> None:
         return p
 
     own = [arriving(view, known, target) for view in range(2)]
-    scores = [x / x.sum(2, keepdims=True) for x in own]
+    alone = scores = [x / x.sum(2, keepdims=True) for x in own]
     guesses = []
     for _ in range(ROUNDS):
         p = read(scores)
@@ -58,12 +59,18 @@ def test_rounds_against_loops(sizes: Any) -> None:
             p = p**SHARPER * scales_for(p**SHARPER, sizes)
         guess = [max(range(C), key=row.__getitem__) for row in p]
         guesses.append(guess)
-        said = [OWN * own[view] + (1 - OWN) * arriving(view, others, guess) for view in range(2)]
+        said = [np.zeros((N, K, C)) for _ in views]
+        for kind in range(C):
+            labels = OWN * list(target).count(kind)
+            spoken = (1 - OWN) * (kind in guess)
+            for view, x in enumerate(said):
+                rows = arriving(view, others, guess)[:, :, kind]
+                x[:, :, kind] = (labels * own[view][:, :, kind] + spoken * rows) / (labels + spoken)
         scores = [x / x.sum(2, keepdims=True) for x in said]
-    told = spread_labels(views, known, Labels(np.arange(C), target, sizes), others)
+    told = spread_labels(views, known, Labels(np.arange(C), target, sizes), others, n_rounds=ROUNDS)
     # Rows that all said the same would test little.
     assert len(np.unique(guesses)) > 1
-    for found, expected in zip(told.scores, scores, strict=True):
+    for found, expected in zip([*told.scores, *told.alone], [*scores, *alone], strict=True):
         np.testing.assert_allclose(found, expected.reshape(N * K, C), rtol=1e-10)
     expected = np.ones(C) if sizes is None else scales_for(read(scores), sizes)
     np.testing.assert_allclose(told.scales, expected, rtol=1e-10)
@@ -75,37 +82,80 @@ def test_a_row_that_nothing_reaches_is_silent(sizes: Any) -> None:
     flow = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
     held = Clusterings(np.zeros((1, 3, 1)), np.ones(1), flow[np.newaxis])
     known, others = (sparse.csr_matrix(np.eye(3)[at]) for at in ([0, 1], [0, 1, 2, 2, 2, 2]))
-    told = spread_labels([held], [known], Labels(np.arange(2), np.array([0, 1]), sizes), [others])
+    labels = Labels(np.arange(2), np.array([0, 1]), sizes)
+    told = spread_labels([held], [known], labels, [others], n_rounds=ROUNDS)
     np.testing.assert_array_equal(told.scores[0][2], [0.5, 0.5])
     assert told.scores[0][0, 0] > 0.5
 
 
-def overlapping(seed: int) -> tuple[Any, Any]:
-    rng = np.random.default_rng(seed)
-    y = np.arange(600) % 3
-    return rng.normal(size=(600, 2)) + 3 * np.array([[0, 0], [1, 0], [0.5, 0.87]])[y], y
+def test_labels_are_heard_by_their_number() -> None:
+    """0.3 of one label, 0.6 against 0.7 of two; a class that no row is taken for has its labels alone."""
+    target, guess = np.array([0, 1, 1, 2, 2]), np.array([0, 0, 1])
+    np.testing.assert_allclose(own_part(target, guess, 3), [0.3, 0.6 / 1.3, 1.0])
 
 
-def gains(monkeypatch: pytest.MonkeyPatch, own: float) -> Any:
-    """Accuracy with rounds less that without, for 30 choices of a label of each class."""
-    X, y = overlapping(0)
+def overlapping(n: int = 600) -> tuple[Any, Any]:
+    """Three classes, at the corners of a triangle, in a random order."""
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % 3
+    return rng.normal(size=(n, 2)) + 3 * np.array([[0, 0], [1, 0], [0.5, 0.87]])[y], y
+
+
+def chequered(n: int = 1_200) -> tuple[Any, Any]:
+    """Two classes in the sixteen squares of a board: no part of a class speaks for the others."""
+    X = np.random.default_rng(0).random((n, 2))
+    return X, (np.floor(4 * X).sum(1) % 2).astype(int)
+
+
+def gains(X: Any, y: Any, n_shots: int, *, n: int = 30, n_rounds: int = ROUNDS) -> Any:
+    """Accuracy with rounds less that without, for n choices of n_shots labels of each class."""
     rng = np.random.default_rng(1)
-    spread = SpreadingClassifier(n_clusterings=2, random_state=0).fit(X[:3], y[:3], X_unlabeled=X)
-    found: dict[int, list[float]] = {0: [], ROUNDS: []}
-    monkeypatch.setattr(spreading, "OWN", own)
-    for _ in range(30):
-        few = np.array([rng.choice(np.flatnonzero(y == c)) for c in range(3)])
-        for n, accuracies in found.items():
-            monkeypatch.setattr(spreading, "ROUNDS", n)
-            accuracies.append(spread.relabel(X[few], y[few]).score(X, y))
-    return np.subtract(found[ROUNDS], found[0])
+    spread = SpreadingClassifier(n_clusterings=2, random_state=0).fit(X[:9], y[:9], X_unlabeled=X)
+    found: dict[int, list[float]] = {0: [], n_rounds: []}
+    for _ in range(n):
+        few = np.concatenate([rng.choice(np.flatnonzero(y == c), n_shots) for c in np.unique(y)])
+        for rounds, accuracies in found.items():
+            accuracies.append(spread.set_params(n_rounds=rounds).relabel(X[few], y[few]).score(X, y))
+    return np.subtract(found[n_rounds], found[0])
 
 
-def test_rows_that_speak_help(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_speak_help() -> None:
     """Labels at random places of classes that overlap; by Student's law, at 1 in 1,000."""
-    assert stats.ttest_1samp(gains(monkeypatch, OWN), 0, alternative="greater").pvalue < 1e-3
+    assert stats.ttest_1samp(gains(*overlapping(), 1), 0, alternative="greater").pvalue < 1e-3
 
 
 def test_without_their_voice_nothing_is_gained(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin: labels alone are heard, in every round."""
-    assert not gains(monkeypatch, 1.0).any()
+    monkeypatch.setattr(spreading, "OWN", 1.0)
+    assert not gains(*overlapping(), 1).any()
+
+
+def test_many_labels_are_not_outvoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """75 labels of each class on a chequered board lose less than 3 points; heard as one they lose more."""
+    X, y = chequered()
+    assert gains(X, y, 75, n=10).mean() > -0.03
+    monkeypatch.setattr(spreading, "own_part", lambda target, guess, n: np.full(n, OWN))
+    assert gains(X, y, 75, n=10).mean() < -0.03
+
+
+def test_where_every_row_has_a_label_none_speaks() -> None:
+    X, y = overlapping(300)
+    several = [
+        SpreadingClassifier(n_clusterings=2, n_rounds=n, random_state=0).fit(X, y) for n in (0, ROUNDS)
+    ]
+    assert (several[0].predict_proba(X) == several[1].predict_proba(X)).all()
+    # Told fewer labels, the others have none.
+    few = [one.relabel(X[:3], y[:3]).predict_proba(X) for one in several]
+    assert abs(few[0] - few[1]).max() > 0.01
+
+
+def test_suggestions_go_by_the_labels_alone() -> None:
+    X, y = overlapping(300)
+    found = [
+        SpreadingClassifier(n_clusterings=2, n_rounds=n, class_sizes=sizes, random_state=0)
+        .fit(X[:3], y[:3], X_unlabeled=X)
+        .suggest(X, 20)
+        .tolist()
+        for n, sizes in ((0, None), (ROUNDS, None), (ROUNDS, {0: 0.2, 1: 0.2, 2: 0.6}))
+    ]
+    assert found[0] == found[1] == found[2]

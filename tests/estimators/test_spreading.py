@@ -122,10 +122,12 @@ def test_rows_without_a_label_are_announced(mark: Any) -> None:
 
 def test_several_representations_are_averaged() -> None:
     points, y = blobs()
-    both = SpreadingClassifier([None, PCA(1)], n_clusters=24, n_clusterings=2, random_state=0)
+    # In rounds rows speak for what both say together.
+    settings: dict[str, Any] = {"n_clusters": 24, "n_clusterings": 2, "n_rounds": 0, "random_state": 0}
+    both = SpreadingClassifier([None, PCA(1)], **settings)
     both.fit(points[:3], y[:3], X_unlabeled=points[3:])
     alone = [
-        SpreadingClassifier(one, n_clusters=24, n_clusterings=2, random_state=0)
+        SpreadingClassifier(one, **settings)
         .fit(points[:3], y[:3], X_unlabeled=points[3:])
         .predict_proba(points)
         for one in (None, PCA(1))
@@ -175,6 +177,7 @@ def test_known_sizes_help_and_wrong_ones_harm() -> None:
         ({"n_clusters": "many"}, [0, 1], "n_clusters must be 'auto' or a number"),
         ({"n_clusters": 0}, [0, 1], "n_clusters must be >= 1"),
         ({"n_clusterings": 0}, [0, 1], "n_clusterings must be >= 1"),
+        ({"n_rounds": -1}, [0, 1], "n_rounds must be >= 0, got -1"),
         ({}, [1, 1], "y must have at least 2 classes, got one class, 1"),
         ({"unlabeled_label": -1}, [-1, -1], "y must have labels, got -1"),
     ],

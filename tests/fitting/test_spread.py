@@ -9,7 +9,7 @@ import pytest
 
 from ebse import ContrastiveFeatures
 from ebse.fitting import spread
-from ebse.fitting.spread import load_spread, save_spread, sizes_from, spread_over, spreads
+from ebse.fitting.spread import load_spread, require_sizes, save_spread, sizes_from, spread_over, spreads
 
 
 def rows(n: int = 300) -> tuple[Any, Any, Any]:
@@ -64,35 +64,41 @@ CLASSES = np.array(["a", "b", "in=out"])
 
 
 def test_sizes_as_a_setting_has_them() -> None:
-    assert sizes_from("equal", KNOWN, CLASSES) == "equal"
-    found = sizes_from("a=0.2, b=0.3,in=out=0.5", KNOWN, CLASSES)
-    assert {name: float(share) for name, share in found.items()} == {"a": 0.2, "b": 0.3, "in=out": 0.5}
+    assert sizes_from("equal") == "equal"
+    assert sizes_from("a=0.2, b=0.3,in=out=0.5") == {"a": 0.2, "b": 0.3, "in=out": 0.5}
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("some", "class_sizes must be equal, or like a=0.2,b=0.8, got 'some'"),
-        ("a=0.5,b=0.5,in=out=much", "class_sizes must hold numbers"),
+        ("a=0.5,b=0.5,in=out=much", "got 'in=out=much' in .*; give a share to each class"),
+        ("a=0.5,b=", "got 'b=' in"),
+        ("x,y=0.5,b=0.5", "got 'x' in .* whose name has no comma"),
+        ("a=0.2,a=0.8,b=0.2", "class_sizes must name a class once, got 'a' twice"),
         ("a=0.5,b=0.5", "class_sizes must have a share for every class .* got none for 'in=out'"),
         ("a=0.5,b=0.5,in=out=0.5", "class_sizes must be positive and sum to 1"),
     ],
 )
 def test_bad_sizes(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        sizes_from(text, KNOWN, CLASSES)
+        require_sizes(text, KNOWN, CLASSES)
 
 
 def test_sizes_where_labels_do_not_spread() -> None:
-    with pytest.raises(ValueError, match=r"class_sizes must be left out .* 900 rows of which 3 have a label"):
-        sizes_from("equal", KNOWN[:900], CLASSES)
+    with pytest.raises(ValueError, match=r"class_sizes must be left out .* 900 rows, 3 of them with a label"):
+        require_sizes("equal", KNOWN[:900], CLASSES)
 
 
-def test_sizes_move_what_rows_are_taken_for() -> None:
-    """On rows between all three blobs, which belong to none."""
+def test_sizes_move_what_rows_are_taken_for(tmp_path: Path) -> None:
+    """On rows between all three blobs, which belong to none; what is kept was told the same."""
     X, known, y = rows()
     X[60:] = np.random.default_rng(1).random((240, 3))
-    told = {"a": 0.6, "b": 0.2, "c": 0.2}
+    told = "a=0.6,b=0.2,c=0.2"
     plain, sized = (spread_over(X, known, y[known], sizes=sizes, seed=0) for sizes in (None, told))
     share = [float((one.predict(X[~known]) == "a").mean()) for one in (plain, sized)]
     assert share[0] < 0.5 < share[1]
+    save_spread(tmp_path / "spreading.npz", sized)
+    held = load_spread(tmp_path / "spreading.npz", told)
+    again = [one.relabel(X[known], y[known]).predict_proba(X) for one in (held, sized)]
+    np.testing.assert_array_equal(again[0], again[1])

@@ -45,8 +45,8 @@ class SlowFeatures(WalkFeatures):
         Of a walk of neighbours; a step chooses from those of the 15 nearest rows that share most of their
         own neighbours with the row.
     metric
-        How near rows are: "cosine" of their directions from the mean of all rows, "euclidean" distance, or
-        "auto": the first from 100 columns on.
+        Of a walk of neighbours, how near the inputs of two rows are: "cosine" of their directions from the
+        mean of all rows, "euclidean" distance, or "auto": the first from 100 columns on.
     n_sweeps
         Of an ensemble's walk.
     n_random

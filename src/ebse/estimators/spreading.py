@@ -21,9 +21,10 @@ N_PLACES = 10
 """Centres that a row belongs to, the near ones most: a label at the edge of its class is not lost."""
 FEW, N_LLOYD = 10_000, 10
 """Rows whose first centres are spread out, which takes as long as clustering, and rounds of k-means."""
-ROUNDS, OWN, SHARPER = 5, 0.3, 4
-"""How often rows without a label speak, the part of the labels themselves in that, and the power of shares
-that class sizes are fitted to: what rows say is meant to be of one class."""
+OWN = 0.3
+"""Part of one label in what is said of its class, where other rows speak, too; n labels are heard n times."""
+SHARPER = 4
+"""Power of the shares that class sizes are fitted to in rounds, where a row is to be of one class."""
 SINKHORN, LARGEST = 50, 1e6
 """Scalings that class sizes are fitted by, and how far factors may differ."""
 BLOCK = 4_096
@@ -70,7 +71,7 @@ class Clusterings(NamedTuple):
     def received(self, places: sparse.csr_matrix, classes: Index, n_classes: int) -> Array:
         """What every centre receives of each class from rows at ``places`` (n · k, n_classes).
 
-        Each class sends the same amount, however many rows it has.
+        Each class sends the same amount, however many rows it has; nothing, if it has none.
         """
         n, k, _ = self.centres.shape
         counts = np.bincount(classes, minlength=n_classes)
@@ -126,30 +127,45 @@ def spread_labels(
     places: list[sparse.csr_matrix],
     labels: Labels,
     others: list[sparse.csr_matrix],
+    *,
+    n_rounds: int,
 ) -> Told:
     """Labels of the rows at ``places``, spread; the rows at ``others`` have none, class sizes speak of them.
 
     In rounds: each of the others is taken for the class of its largest share, and these rows then speak, too.
-    A label at the edge of its class is outvoted there, and the middle of the class speaks for the class.
+    A label at the edge of its class is outvoted there, and the middle of the class speaks for the class; the
+    more labels a class has, the more they are heard themselves.
     """
     n, sizes = len(labels.classes), labels.sizes
     own = [c.received(at, labels.target, n) for c, at in zip(clusterings, places, strict=True)]
     alone = scores = [as_shares(arrived) for arrived in own]
-    for _ in range(ROUNDS):
+    for _ in range(n_rounds):
         p = shares(others, scores)
-        # Where nothing arrives all shares are equal: such a row knows nothing, and is silent.
+        # Where no label can reach, all shares are equal, and whatever such rows said would be made up.
         speaks = np.flatnonzero(p.max(1) > p.min(1))
         if sizes is not None:
             p = p**SHARPER
             p *= scales_for(p, sizes)
         guess = p[speaks].argmax(1)
+        heard = own_part(labels.target, guess, n)
         scores = [
-            as_shares(OWN * arrived + (1 - OWN) * c.received(at[speaks], guess, n))
+            as_shares(heard * arrived + (1 - heard) * c.received(at[speaks], guess, n))
             for c, arrived, at in zip(clusterings, own, others, strict=True)
         ]
     scales = np.ones(n) if sizes is None else scales_for(shares(others, scores), sizes)
     k = clusterings[0].centres.shape[1]
     return Told(scores, scales, alone, nearest_centres(places[0][:, :k]))
+
+
+def own_part(target: Index, guess: Index, n_classes: int) -> Array:
+    """Part of its labels in what is said of each class, n OWN / (n OWN + 1 − OWN) of n labels (n_classes,).
+
+    A class that no other row is taken for has its labels alone.
+    """
+    weight = OWN * np.bincount(target, minlength=n_classes)
+    spoken = np.bincount(guess, minlength=n_classes) > 0
+    found: Array = weight / (weight + (1 - OWN) * spoken)
+    return found
 
 
 def as_shares(received: Array) -> Array:

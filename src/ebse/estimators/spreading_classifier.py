@@ -42,9 +42,9 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Shares of the classes that flow to a row from a few labels, along a graph of clusters of all rows.
 
     Rows are clustered several times in the representation; centres that are near each other are joined, and
-    labels spread between them by (I − α S)⁻¹; rows without a label then speak for the class they were
-    reached by, in five rounds. A query takes the shares of the centres near it, averaged over clusterings: it
-    is classified on its own.
+    labels spread between them by (I − α S)⁻¹. Rows without a label are then taken for the class that reached
+    them most and spread it, too, in rounds. A query takes the shares of the centres near it, averaged over
+    clusterings: it is classified on its own.
 
     Parameters
     ----------
@@ -55,6 +55,9 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Of each representation.
     n_clusters
         "auto": half of the different rows, 1,000 at most.
+    n_rounds
+        How often rows without a label speak. Each class then speaks as loudly as the others: where classes
+        differ much in size tell ``class_sizes``, or pass 0, labels alone. Every group should have a label.
     class_sizes
         What is known of the classes among the rows without a label: None (nothing), "equal", or a mapping
         from class to share.
@@ -77,8 +80,11 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The same shares before rows without a label spoke.
     scales_
         Factors of the classes, 1 where sizes are not known.
-    labelled_at_, unlabelled_at_
-        Where the labelled rows are in the first clustering, and 10,000 of those without a label in all.
+    labelled_at_
+        The first clustering's centre of each label.
+    speaking_at_
+        Centres of the rows that speak, for each representation: of those without a label, where there are
+        such, 10,000 at most.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -98,6 +104,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         n_clusterings: int = 6,
         n_clusters: int | str = "auto",
+        n_rounds: int = 5,
         class_sizes: Any = None,
         unlabeled_label: Any = None,
         random_state: Any = None,
@@ -105,6 +112,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.representation = representation
         self.n_clusterings = n_clusterings
         self.n_clusters = n_clusters
+        self.n_rounds = n_rounds
         self.class_sizes = class_sizes
         self.unlabeled_label = unlabeled_label
         self.random_state = random_state
@@ -129,31 +137,32 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         views, held = zip(*(view_of(one, rows) for one in representations), strict=True)
         k = self._how_many(min(n_distinct(Z) for Z in held))
         clusterings = [clustered(Z, k, n_clusterings=self.n_clusterings, seed=seed) for Z in held]
-        # Where all rows have a label, all of them: other labels may be told later.
         blank = np.flatnonzero(~np.pad(known, (0, len(rows) - len(X))))
+        # Where every row has a label none speaks; other labels may be told later, and then all do.
+        n_rounds = self.n_rounds if len(blank) else 0
         blank = blank if len(blank) else np.arange(len(rows))
         rng = np.random.default_rng(seed)
         asked = np.sort(rng.choice(blank, min(len(blank), N_SPEAKING), replace=False))
         places = [c.places(Z[asked]) for c, Z in zip(clusterings, held, strict=True)]
         where = np.flatnonzero(known)
-        told = spread_labels(
-            clusterings, [c.places(Z[where]) for c, Z in zip(clusterings, held, strict=True)], labels, places
-        )
+        labelled = [c.places(Z[where]) for c, Z in zip(clusterings, held, strict=True)]
+        told = spread_labels(clusterings, labelled, labels, places, n_rounds=n_rounds)
         self.n_clusters_, self.representations_, self.views_ = k, representations, list(views)
-        self.clusterings_, self.unlabelled_at_ = clusterings, places
+        self.clusterings_, self.speaking_at_ = clusterings, places
         return self._keep(labels, told)
 
     def relabel(self, X: Any, y: Any) -> Self:
         """Let other labels spread over the same clusters: rows X with labels y, in place of those before.
 
-        Give all labels that are known now, the earlier ones among them.
+        Give all labels that are known now, the earlier ones among them. The rows that speak in rounds stay
+        those that had no label in ``fit``.
         """
         check_is_fitted(self)
         X, y, known = self._split(X, y, reset=False)
         labels = self._labels(y[known])
-        return self._keep(
-            labels, spread_labels(self.clusterings_, self._places(X[known]), labels, self.unlabelled_at_)
-        )
+        places = self._places(X[known])
+        told = spread_labels(self.clusterings_, places, labels, self.speaking_at_, n_rounds=self.n_rounds)
+        return self._keep(labels, told)
 
     def predict_proba(self, X: Any) -> Array:
         """Shares of the classes (N, n_classes)."""
@@ -181,7 +190,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         clusters = self.clusterings_[0].first()
         Z = self.views_[0](X)
         at = clusters.places(Z)
-        p = np.sort(shares(self._places(X), self.alone_) * self.scales_, axis=1)
+        p = np.sort(shares(self._places(X), self.alone_), axis=1)
         middle = middles(Z, at, clusters.centres[0])
         open_ones = np.setdiff1d(np.flatnonzero(middle >= 0), self.labelled_at_)
         doubt = at.T @ (p[:, -2] / p[:, -1])
@@ -255,6 +264,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _require_options(self) -> None:
         count("n_clusterings", self.n_clusterings)
+        count("n_rounds", self.n_rounds, least=0)
         if self.n_clusters != "auto":
             if isinstance(self.n_clusters, str):
                 raise ValueError(f"n_clusters must be 'auto' or a number, got {self.n_clusters!r}; pass one")

@@ -151,7 +151,10 @@ def evaluated(
         )
         for methods, X in (
             (ensemble, X),
-            ({"SpreadingClassifier": Relabelled(FrozenEstimator(spread))}, unit),
+            (
+                {"SpreadingClassifier": Relabelled(FrozenEstimator(spread), class_sizes=spread.class_sizes)},
+                unit,
+            ),
             ({PLAIN: LogisticRegression(max_iter=1000)}, plain),
         )
     ]

@@ -20,7 +20,7 @@ from ebse.fitting.few_labels import Labelled, classified, on_unit_scale, prepare
 from ebse.fitting.outputs import write_predictions
 from ebse.fitting.pictures import save_pictures
 from ebse.fitting.settings import FitConfig
-from ebse.fitting.spread import load_spread, save_spread, sizes_from, spread_over, spreads
+from ebse.fitting.spread import load_spread, require_sizes, save_spread, spread_over, spreads
 from ebse.reading import Rows, read_arrays, read_rows
 from ebse.runs import CONFIG, LOCK, ROWS, Lock, Run, Step, read_header, read_results
 
@@ -54,7 +54,7 @@ def begin(config: FitConfig, folder: Path, *, force: bool) -> tuple[Run, Rows]:
     config = FitConfig(**{**vars(config), "data": str(Path(config.data).resolve())})
     if rows.labels is not None:
         require_classes(rows)
-    _sizes(config, rows)
+    _require_sizes(config, rows)
     columns = Columns.found_in(rows, split=config.split)
     require_settings(RBSE(**config.parameters), columns.filled(columns.apply(rows.X))[:2])
     # The estimator learns nothing at this rate, and says so nowhere.
@@ -167,7 +167,8 @@ def load(folder: Path) -> Fitted:
     labelled = None
     if (folder / LABELLED).exists():
         labelled = Labelled(**read_arrays(folder / LABELLED, "X", "y"))
-    spread = load_spread(folder / SPREAD) if (folder / SPREAD).exists() else None
+    held = (folder / SPREAD).exists()
+    spread = load_spread(folder / SPREAD, config.class_sizes) if held else None
     return Fitted(folder, config, _columns(folder), RBSE.load(folder / MODEL), labelled, spread)
 
 
@@ -205,7 +206,7 @@ def _labels(
     if spreads(known):
         listener(Step("labels spread over all rows", 0, 1, "step"))
         X = on_unit_scale(rbse, prepared(rbse, columns, rows.X))
-        spread = spread_over(X, known, labelled.y, sizes=_sizes(run.config, rows), seed=seed)
+        spread = spread_over(X, known, labelled.y, sizes=run.config.class_sizes, seed=seed)
         save_spread(run.folder / SPREAD, spread)
         unlabelled = np.flatnonzero(~known)
         label_next = (unlabelled[spread.suggest(X[unlabelled], N_NEXT)] + 1).tolist()
@@ -223,14 +224,14 @@ def _known(labels: Any) -> npt.NDArray[np.bool_]:
     return np.array([label is not None for label in labels])
 
 
-def _sizes(config: FitConfig, rows: Rows) -> Any:
-    """Sizes of the classes, if they are told; refused where they cannot be used."""
+def _require_sizes(config: FitConfig, rows: Rows) -> None:
+    """Refuse sizes of the classes where they cannot be used."""
     if config.class_sizes is None:
-        return None
+        return
     if rows.labels is None:
         raise ValueError("class_sizes must be given with labels, got none; name their column with --label")
     known = _known(rows.labels)
-    return sizes_from(config.class_sizes, known, rows.labels[known].astype(str))
+    require_sizes(config.class_sizes, known, rows.labels[known].astype(str))
 
 
 def _checksum(rows: Rows) -> int:

@@ -15,6 +15,7 @@ from ebse.estimators.spreading import Clusterings, flow_between
 from ebse.estimators.views import View
 from ebse.files import in_place
 from ebse.reading import read_arrays
+from ebse.reading.tables import is_number
 
 Array = npt.NDArray[Any]
 
@@ -24,7 +25,7 @@ CONTRASTIVE_FROM = 10_000
 """Rows from which on a network is trained on walks; on 1,000 digits the rows themselves were better."""
 ARRAYS = (
     *("classes", "centres", "widths", "scores", "scales", "alone", "labelled_at"),
-    *("unlabelled_at", "unlabelled_shares", "centre", "spread", "n_layers"),
+    *("speaking_at", "speaking_shares", "centre", "spread", "n_layers"),
 )
 NETWORK = ("weights", "biases")
 
@@ -34,37 +35,50 @@ def spreads(known: Array) -> bool:
     return len(known) >= LEAST_ROWS and bool(known.mean() < 0.5)
 
 
-def sizes_from(text: str, known: Array, y: Array) -> Any:
-    """``class_sizes`` as a setting has it, for the estimator; y are the labels of the rows that have one."""
-    if not spreads(known):
-        raise ValueError(
-            "class_sizes must be left out where labels do not spread, got them for "
-            f"{len(known)} rows of which {int(known.sum())} have a label; labels spread from {LEAST_ROWS:,} "
-            "rows on where most have none"
-        )
-    sizes: Any = text
-    if text != "equal":
-        parts = [part.rpartition("=") for part in text.split(",")]
-        if not all(sign for _, sign, _ in parts):
+def sizes_from(text: str) -> Any:
+    """``class_sizes`` for the estimator, of a setting: equal, or like a=0.2,b=0.8."""
+    if text == "equal":
+        return text
+    sizes: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, share = part.rpartition("=")
+        name = name.strip()
+        if not name or not is_number(share):
             raise ValueError(
-                f"class_sizes must be equal, or like a=0.2,b=0.8, got {text!r}; pass one of these"
+                f"class_sizes must be equal, or like a=0.2,b=0.8, got {part.strip()!r} in {text!r}; give a "
+                "share to each class, whose name has no comma"
             )
-        sizes = {name.strip(): share for name, _, share in parts}
-    shares_of(sizes, np.unique(y))
+        if name in sizes:
+            raise ValueError(f"class_sizes must name a class once, got {name!r} twice; leave one of them out")
+        sizes[name] = float(share)
     return sizes
 
 
-def spread_over(X: Array, known: Array, y: Array, *, sizes: Any = None, seed: int) -> SpreadingClassifier:
+def require_sizes(text: str, known: Array, y: Array) -> None:
+    """Refuse sizes that cannot be used: ``known`` says which rows have a label, y are these labels."""
+    if not spreads(known):
+        raise ValueError(
+            f"class_sizes must be left out where labels do not spread, got them for {len(known)} rows, "
+            f"{int(known.sum())} of them with a label; labels spread from {LEAST_ROWS:,} rows on where most "
+            "have none"
+        )
+    shares_of(sizes_from(text), np.unique(y))
+
+
+def spread_over(
+    X: Array, known: Array, y: Array, *, sizes: str | None = None, seed: int
+) -> SpreadingClassifier:
     """Labels y of the rows X[known], spread over all rows X (N, D)."""
+    told = None if sizes is None else sizes_from(sizes)
     representation = ContrastiveFeatures(random_state=seed) if len(X) >= CONTRASTIVE_FROM else None
-    classifier = SpreadingClassifier(representation, class_sizes=sizes, random_state=seed)
+    classifier = SpreadingClassifier(representation, class_sizes=told, random_state=seed)
     return classifier.fit(X[known], y, X_unlabeled=X[~known])
 
 
 def save_spread(path: Path, spread: SpreadingClassifier) -> None:
     """The classifier as arrays; what flows between centres is made of them again."""
     (held,), (scores,), (representation,) = spread.clusterings_, spread.scores_, spread.representations_
-    (others,), (alone,) = spread.unlabelled_at_, spread.alone_
+    (others,), (alone,) = spread.speaking_at_, spread.alone_
     layers = [] if representation is None else list(zip(*representation.encoder_, strict=True))
     arrays: dict[str, Any] = {
         "classes": spread.classes_,
@@ -78,8 +92,8 @@ def save_spread(path: Path, spread: SpreadingClassifier) -> None:
         "spread": np.array(spread.views_[0].spread),
         "n_layers": np.array(len(layers)),
         # Every row is at the same number of centres.
-        "unlabelled_at": others.indices.reshape(others.shape[0], -1),
-        "unlabelled_shares": others.data.reshape(others.shape[0], -1),
+        "speaking_at": others.indices.reshape(others.shape[0], -1),
+        "speaking_shares": others.data.reshape(others.shape[0], -1),
     }
     if representation is not None:
         arrays |= {"input_centre": representation.view_.centre}
@@ -90,8 +104,8 @@ def save_spread(path: Path, spread: SpreadingClassifier) -> None:
         np.savez_compressed(file, **arrays)
 
 
-def load_spread(path: Path) -> SpreadingClassifier:
-    """The classifier of a run."""
+def load_spread(path: Path, sizes: str | None = None) -> SpreadingClassifier:
+    """The classifier of a run, which was told these sizes."""
     held = read_arrays(path, *ARRAYS)
     layers = range(int(held["n_layers"]))
     representation, n_features = None, len(held["centre"])
@@ -105,16 +119,19 @@ def load_spread(path: Path) -> SpreadingClassifier:
             *(tuple(network[f"{name}_{i}"] for i in layers) for name in NETWORK)
         )
         representation.losses_, representation.n_features_in_ = np.array([]), n_features
-    spread = SpreadingClassifier(None if representation is None else FrozenEstimator(representation))
+    spread = SpreadingClassifier(
+        None if representation is None else FrozenEstimator(representation),
+        class_sizes=None if sizes is None else sizes_from(sizes),
+    )
     flows = np.stack([flow_between(c) for c in held["centres"]])
     spread.clusterings_ = [Clusterings(held["centres"], held["widths"], flows)]
     spread.views_ = [View(representation, held["centre"], float(held["spread"]))]
     spread.representations_, spread.n_clusters_ = [representation], held["centres"].shape[1]
     spread.scores_, spread.scales_, spread.alone_ = [held["scores"]], held["scales"], [held["alone"]]
-    at, shares = held["unlabelled_at"], held["unlabelled_shares"]
+    at, shares = held["speaking_at"], held["speaking_shares"]
     begins = np.arange(0, at.size + 1, at.shape[1])
     width = held["centres"].shape[0] * held["centres"].shape[1]
     others = sparse.csr_matrix((shares.ravel(), at.ravel(), begins), shape=(len(at), width))
-    spread.labelled_at_, spread.unlabelled_at_ = held["labelled_at"], [others]
+    spread.labelled_at_, spread.speaking_at_ = held["labelled_at"], [others]
     spread.classes_, spread.n_features_in_ = held["classes"], n_features
     return spread
