@@ -20,7 +20,7 @@ from ebse.reading.tables import is_number
 Array = npt.NDArray[Any]
 
 LEAST_ROWS = 1_000
-"""Below which labels do not spread: on tables of 150 to 570 rows it gained nothing, or lost."""
+"""Below which labels do not spread: on tables of 150 to 570 rows it was level at best."""
 CONTRASTIVE_FROM = 10_000
 """Rows from which on a network is trained on walks; on 1,000 digits the rows themselves were better."""
 ARRAYS = (
