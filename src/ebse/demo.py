@@ -74,7 +74,7 @@ def main() -> int:
     print(EXPLAINED)
     print(f"\nThe claims of section 3.2, on digits of 64 pixels:\n\n{aligned_claims(accuracies(digits, 1))}")
     spread = 100 * np.mean(accuracies(digits, 1)["spreading on pixels"][0])
-    print(f"\nBeyond the paper, labels that spread over other digits: {spread:.0f} % (docs/spreading.md)")
+    print(f"\nBeyond the paper, labels that spread over other black-and-white digits: {spread:.0f} %")
     print("\nOn MNIST and Fashion-MNIST: docs/reproduction.md")
     print(f"\nReport: {write_report(folders, options.out / 'report.html')}")
     return 0 if all(verdict.met for verdict in found) else 1

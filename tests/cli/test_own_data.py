@@ -119,7 +119,15 @@ def test_labels_spread_where_most_rows_have_none(
     factors = [np.load(folder / run / SPREAD)["scales"] for run in ("run", "sized")]
     assert factors[0].tolist() == [1, 1]
     assert factors[1][0] > factors[1][1]
+    assert "with class sizes kind0=0.7,kind1=0.3" in capsys.readouterr().out
     assert ran("evaluate sized all.csv --shots 1 --n-episodes 3", monkeypatch) == 0
+    capsys.readouterr()
+    assert ran(f"fit few.csv --out none --class-sizes equal {SMALL}", monkeypatch) == 2
+    assert "class_sizes must be given with labels, got none" in capsys.readouterr().err
+    assert ran(f"fit few.csv --label kind --out alone --n-rounds 0 {SMALL}", monkeypatch) == 0
+    alone = np.load(folder / "alone" / SPREAD)
+    np.testing.assert_array_equal(alone["scores"], alone["alone"])
+    assert (np.load(folder / "run" / SPREAD)["scores"] != np.load(folder / "run" / SPREAD)["alone"]).any()
     # Fewer rows than labels need to spread: the ensemble's classifier.
     monkeypatch.setattr(spread, "LEAST_ROWS", 61)
     assert ran(f"fit few.csv --label kind --out run --force {SMALL}", monkeypatch) == 0

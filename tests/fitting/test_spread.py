@@ -77,6 +77,7 @@ def test_sizes_as_a_setting_has_them() -> None:
         ("x,y=0.5,b=0.5", "got 'x' in .* whose name has no comma"),
         ("a=0.2,a=0.8,b=0.2", "class_sizes must name a class once, got 'a' twice"),
         ("a=0.5,b=0.5", "class_sizes must have a share for every class .* got none for 'in=out'"),
+        ("a=0.5,b=0.25,in=out=0.25,x=0.5", "got 'x', which no row is labelled with"),
         ("a=0.5,b=0.5,in=out=0.5", "class_sizes must be positive and sum to 1"),
     ],
 )
@@ -99,6 +100,6 @@ def test_sizes_move_what_rows_are_taken_for(tmp_path: Path) -> None:
     share = [float((one.predict(X[~known]) == "a").mean()) for one in (plain, sized)]
     assert share[0] < 0.5 < share[1]
     save_spread(tmp_path / "spreading.npz", sized)
-    held = load_spread(tmp_path / "spreading.npz", told)
+    held = load_spread(tmp_path / "spreading.npz", sizes=told)
     again = [one.relabel(X[known], y[known]).predict_proba(X) for one in (held, sized)]
     np.testing.assert_array_equal(again[0], again[1])

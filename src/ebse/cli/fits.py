@@ -102,7 +102,9 @@ def _said(folder: Path, *, json: bool, already: bool = False) -> None:
         classes = ", ".join(f"{name} {n}" for name, n in facts["labels"].items())
         say(f"Labels: {classes}. What all rows are taken for: {facts['predictions']}")
         if facts["source"] == "spreading":
-            say("Most rows have no label: the labels spread over all rows (SpreadingClassifier).")
+            sizes = config_of(folder).class_sizes
+            told = "" if sizes is None else f", with class sizes {sizes}"
+            say(f"Most rows have no label: the labels spread over all rows (SpreadingClassifier){told}.")
             say(f"Rows to label next: on the page. With more labels: ebse evaluate {folder}")
         elif facts["source"] == "mean":
             say("Drawn models would not help on these rows: each has one representation, the mean.")

@@ -37,7 +37,7 @@ def of_one_kind(y: Any) -> Any:
         raise ValueError(
             "y must be words or numbers, one kind, got "
             f"{'missing values' if missing else 'both'}; announce rows without a label by unlabeled_label "
-            "(np.nan for missing values), and write labels alike"
+            "(np.nan for missing values of any kind, None among them), and write labels alike"
         )
     return np.array(held.tolist())
 
@@ -56,15 +56,6 @@ def shares_of(sizes: Any, classes: Array) -> npt.NDArray[np.float64] | None:
         shares = np.array([float(x) for x in sizes.values()])
     except (TypeError, ValueError):
         raise ValueError(f"class_sizes must hold numbers, got {dict(sizes)!r}; give shares") from None
-    if not (len(shares) and (shares > 0).all()):
-        raise ValueError(
-            f"class_sizes must be positive and sum to 1, got {dict(sizes)!r}; give each class more than 0"
-        )
-    if not abs(shares.sum() - 1) <= 1e-6:
-        raise ValueError(
-            f"class_sizes must be positive and sum to 1, got {dict(sizes)!r}, which sum to "
-            f"{shares.sum():g}; divide them by their sum"
-        )
     known = classes.tolist()
     lacking, strange = [c for c in known if c not in sizes], [c for c in sizes if c not in set(known)]
     if lacking or strange:
@@ -73,5 +64,14 @@ def shares_of(sizes: Any, classes: Array) -> npt.NDArray[np.float64] | None:
         raise ValueError(
             f"class_sizes must have a share for every class ({known}), got {' and '.join(what)}; give one "
             "for each, and label at least one row of each"
+        )
+    if not (len(shares) and (shares > 0).all()):
+        raise ValueError(
+            f"class_sizes must be positive and sum to 1, got {dict(sizes)!r}; give each class more than 0"
+        )
+    if not abs(shares.sum() - 1) <= 1e-6:
+        raise ValueError(
+            f"class_sizes must be positive and sum to 1, got {dict(sizes)!r}, which sum to "
+            f"{shares.sum():g}; divide them by their sum"
         )
     return np.array([float(sizes[c]) for c in known])

@@ -46,8 +46,9 @@ class FewShotResult:
                         "n_episodes": len(own),
                         "mean": mean,
                         "std": std,
-                        "low": low,
-                        "high": high,
+                        # Student's interval of few episodes does not know that accuracies end at 1.
+                        "low": float(np.clip(low, 0, 1)),
+                        "high": float(np.clip(high, 0, 1)),
                         "difference": difference,
                         "difference_low": difference_low,
                         "difference_high": difference_high,

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ebse.arguments import count
 from ebse.estimators import RBSE, SpreadingClassifier
 from ebse.estimators.folders import fit_in_folder, require_settings
 from ebse.estimators.inputs import seed_of
@@ -50,11 +51,16 @@ class Fitted(NamedTuple):
 
 def begin(config: FitConfig, folder: Path, *, force: bool) -> tuple[Run, Rows]:
     """A new run in ``folder``, and its rows; whatever is refused is refused before anything is written."""
+    if config.class_sizes is not None and config.label is None:
+        raise ValueError("class_sizes must be given with labels, got none; name their column with --label")
+    count("n_rounds", config.n_rounds, least=0)
     rows = read_rows(config.data, **config.reading)
     config = FitConfig(**{**vars(config), "data": str(Path(config.data).resolve())})
     if rows.labels is not None:
         require_classes(rows)
-    _require_sizes(config, rows)
+        if config.class_sizes is not None:
+            labelled = _known(rows.labels)
+            require_sizes(config.class_sizes, labelled, rows.labels[labelled].astype(str))
     columns = Columns.found_in(rows, split=config.split)
     require_settings(RBSE(**config.parameters), columns.filled(columns.apply(rows.X))[:2])
     # The estimator learns nothing at this rate, and says so nowhere.
@@ -168,7 +174,8 @@ def load(folder: Path) -> Fitted:
     if (folder / LABELLED).exists():
         labelled = Labelled(**read_arrays(folder / LABELLED, "X", "y"))
     held = (folder / SPREAD).exists()
-    spread = load_spread(folder / SPREAD, config.class_sizes) if held else None
+    told: dict[str, Any] = {"sizes": config.class_sizes, "n_rounds": config.n_rounds}
+    spread = load_spread(folder / SPREAD, **told) if held else None
     return Fitted(folder, config, _columns(folder), RBSE.load(folder / MODEL), labelled, spread)
 
 
@@ -206,7 +213,8 @@ def _labels(
     if spreads(known):
         listener(Step("labels spread over all rows", 0, 1, "step"))
         X = on_unit_scale(rbse, prepared(rbse, columns, rows.X))
-        spread = spread_over(X, known, labelled.y, sizes=run.config.class_sizes, seed=seed)
+        told: dict[str, Any] = {"sizes": run.config.class_sizes, "n_rounds": run.config.n_rounds}
+        spread = spread_over(X, known, labelled.y, seed=seed, **told)
         save_spread(run.folder / SPREAD, spread)
         unlabelled = np.flatnonzero(~known)
         label_next = (unlabelled[spread.suggest(X[unlabelled], N_NEXT)] + 1).tolist()
@@ -222,16 +230,6 @@ def _labels(
 def _known(labels: Any) -> npt.NDArray[np.bool_]:
     """Which rows have a label."""
     return np.array([label is not None for label in labels])
-
-
-def _require_sizes(config: FitConfig, rows: Rows) -> None:
-    """Refuse sizes of the classes where they cannot be used."""
-    if config.class_sizes is None:
-        return
-    if rows.labels is None:
-        raise ValueError("class_sizes must be given with labels, got none; name their column with --label")
-    known = _known(rows.labels)
-    require_sizes(config.class_sizes, known, rows.labels[known].astype(str))
 
 
 def _checksum(rows: Rows) -> int:

@@ -28,6 +28,8 @@ class FitConfig:
     """Columns of quantities become three questions: above each of their quartiles or not."""
     class_sizes: str | None = None
     """Of labels that spread: equal, or shares of the classes among rows without a label, as a=0.2,b=0.8."""
+    n_rounds: int = 5
+    """Of labels that spread: how often rows without a label speak; 0 where classes differ much in size."""
     n_components: int = 256
     """Hidden units."""
     law: str = "bernoulli"

@@ -66,12 +66,12 @@ def require_sizes(text: str, known: Array, y: Array) -> None:
 
 
 def spread_over(
-    X: Array, known: Array, y: Array, *, sizes: str | None = None, seed: int
+    X: Array, known: Array, y: Array, *, seed: int, sizes: str | None = None, n_rounds: int = 5
 ) -> SpreadingClassifier:
     """Labels y of the rows X[known], spread over all rows X (N, D)."""
     told = None if sizes is None else sizes_from(sizes)
     representation = ContrastiveFeatures(random_state=seed) if len(X) >= CONTRASTIVE_FROM else None
-    classifier = SpreadingClassifier(representation, class_sizes=told, random_state=seed)
+    classifier = SpreadingClassifier(representation, class_sizes=told, n_rounds=n_rounds, random_state=seed)
     return classifier.fit(X[known], y, X_unlabeled=X[~known])
 
 
@@ -104,8 +104,8 @@ def save_spread(path: Path, spread: SpreadingClassifier) -> None:
         np.savez_compressed(file, **arrays)
 
 
-def load_spread(path: Path, sizes: str | None = None) -> SpreadingClassifier:
-    """The classifier of a run, which was told these sizes."""
+def load_spread(path: Path, *, sizes: str | None = None, n_rounds: int = 5) -> SpreadingClassifier:
+    """The classifier of a run with these settings."""
     held = read_arrays(path, *ARRAYS)
     layers = range(int(held["n_layers"]))
     representation, n_features = None, len(held["centre"])
@@ -122,6 +122,7 @@ def load_spread(path: Path, sizes: str | None = None) -> SpreadingClassifier:
     spread = SpreadingClassifier(
         None if representation is None else FrozenEstimator(representation),
         class_sizes=None if sizes is None else sizes_from(sizes),
+        n_rounds=n_rounds,
     )
     flows = np.stack([flow_between(c) for c in held["centres"]])
     spread.clusterings_ = [Clusterings(held["centres"], held["widths"], flows)]
