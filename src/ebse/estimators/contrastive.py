@@ -139,7 +139,10 @@ class ContrastiveFeatures(WalkFeatures):
     def transform(self, X: Any) -> Array:
         """Rows as points of the unit sphere (N, n_components)."""
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
+        return self.of_checked(self._checked(X, reset=False))
+
+    def of_checked(self, X: Array) -> Array:
+        """The same of rows that were checked already."""
         encoder: Encoder = self.encoder_
         z: Array = np.concatenate([encoder(self.view_(X[rows])) for rows in row_blocks(len(X))])
         return z.astype(X.dtype, copy=False)

@@ -133,7 +133,10 @@ class SlowFeatures(WalkFeatures):
     def transform(self, X: Any) -> Array:
         """The slow functions of each row (N, n_components), scaled to length 1."""
         check_is_fitted(self)
-        X = self._checked(X, reset=False)
+        return self.of_checked(self._checked(X, reset=False))
+
+    def of_checked(self, X: Array) -> Array:
+        """The same of rows that were checked already."""
         dtype = X.dtype
         blocks = (self._view(X[rows]) for rows in row_blocks(len(X)))
         z: Array = np.concatenate([(self._dictionary(h) - self._mean) @ self._map for h in blocks])

@@ -230,5 +230,7 @@ def most_covering(likeness: Array, weights: Array, known: Index, allowed: Index,
 
 def _squares(Z: Array, centres: Array) -> Array:
     """|z − c|² (N, k)."""
-    found: Array = (Z**2).sum(1)[:, np.newaxis] + (centres**2).sum(1) - 2 * Z @ centres.T
+    # Without a copy of the centres: a query alone spends a tenth of its time here.
+    lengths = np.einsum("kr,kr->k", centres, centres)
+    found: Array = (Z**2).sum(1)[:, np.newaxis] + lengths - 2 * Z @ centres.T
     return np.maximum(found, 0)
