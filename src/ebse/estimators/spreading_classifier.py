@@ -142,13 +142,13 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_rounds = self.n_rounds if len(blank) else 0
         blank = blank if len(blank) else np.arange(len(rows))
         rng = np.random.default_rng(seed)
-        asked = np.sort(rng.choice(blank, min(len(blank), N_SPEAKING), replace=False))
-        places = [c.places(Z[asked]) for c, Z in zip(clusterings, held, strict=True)]
+        speaking = np.sort(rng.choice(blank, min(len(blank), N_SPEAKING), replace=False))
+        speaking_at = [c.places(Z[speaking]) for c, Z in zip(clusterings, held, strict=True)]
         where = np.flatnonzero(known)
         labelled = [c.places(Z[where]) for c, Z in zip(clusterings, held, strict=True)]
-        told = spread_labels(clusterings, labelled, labels, places, n_rounds=n_rounds)
+        told = spread_labels(clusterings, labelled, labels, speaking_at, n_rounds=n_rounds)
         self.n_clusters_, self.representations_, self.views_ = k, representations, list(views)
-        self.clusterings_, self.speaking_at_ = clusterings, places
+        self.clusterings_, self.speaking_at_ = clusterings, speaking_at
         return self._keep(labels, told)
 
     def relabel(self, X: Any, y: Any) -> Self:
