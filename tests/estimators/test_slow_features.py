@@ -222,6 +222,11 @@ def test_bad_settings(options: dict[str, Any], message: str) -> None:
         SlowFeatures(**options).fit(states(20))
 
 
+def test_a_word_is_no_representation() -> None:
+    with pytest.raises(TypeError, match="representation must be an estimator with transform, got 'RBSE'"):
+        SlowFeatures("RBSE").fit(states(20))
+
+
 def test_an_ensembles_walk_needs_an_ensemble() -> None:
     with pytest.raises(TypeError, match="representation must be an RBSE for walk='ensemble'"):
         SlowFeatures(walk="ensemble").fit(states(20))

@@ -187,6 +187,12 @@ def test_what_cannot_be_learned_from_is_refused(options: dict[str, Any], y: Any,
         SpreadingClassifier(**options).fit(X[:2], y, X_unlabeled=X[2:50])
 
 
+@pytest.mark.parametrize("representation", ["pca", PCA, [None, "pca"]])
+def test_a_representation_is_an_estimator(representation: Any) -> None:
+    with pytest.raises(TypeError, match="representation must be an estimator with transform, got"):
+        SpreadingClassifier(representation).fit(X[:2], [0, 1], X_unlabeled=X[2:50])
+
+
 def test_a_refusal_changes_nothing() -> None:
     points, y = blobs()
     fresh = SpreadingClassifier(n_clusters=24, random_state=0)

@@ -65,7 +65,8 @@ CLASSES = np.array(["a", "b", "in=out"])
 
 def test_sizes_as_a_setting_has_them() -> None:
     assert sizes_from("equal") == "equal"
-    assert sizes_from("a=0.2, b=0.3,in=out=0.5") == {"a": 0.2, "b": 0.3, "in=out": 0.5}
+    assert sizes_from("a=0.2, b =0.3,in=out=0.5") == {"a": 0.2, "b": 0.3, "in=out": 0.5}
+    assert sizes_from("Paris, France=0.2,b=0.8") == {"Paris, France": 0.2, "b": 0.8}
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,9 @@ def test_sizes_as_a_setting_has_them() -> None:
         ("some", "class_sizes must be equal, or like a=0.2,b=0.8, got 'some'"),
         ("a=0.5,b=0.5,in=out=much", "got 'in=out=much' in .*; give a share to each class"),
         ("a=0.5,b=", "got 'b=' in"),
-        ("x,y=0.5,b=0.5", "got 'x' in .* whose name has no comma"),
+        ("a=0.5,b,in=out=0.5", "class_sizes must have .* and 'b,in=out', which no row is labelled with"),
+        ("a=0.5,b=0.5,in=out", "got 'in=out' in .*; give a share to each class"),
+        ("=0.5,b=0.5", "class_sizes must .* and '=0.5,b', which no row is labelled with"),
         ("a=0.2,a=0.8,b=0.2", "class_sizes must name a class once, got 'a' twice"),
         ("a=0.5,b=0.5", "class_sizes must have a share for every class .* got none for 'in=out'"),
         ("a=0.5,b=0.25,in=out=0.25,x=0.5", "got 'x', which no row is labelled with"),

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ebse.arguments import count, option
 from ebse.estimators.inputs import at_the_door, named, row_blocks, seed_of
-from ebse.estimators.learned import learned, seeded
+from ebse.estimators.learned import learned, require_estimator, seeded
 from ebse.estimators.on_draws import OnDraws, SharedDraws, UnpenalisedLogistic
 from ebse.estimators.walking import how_far
 
@@ -267,13 +267,9 @@ class FewShotClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # 
             value = getattr(self, name)
             if isinstance(value, str) and value != "auto":
                 raise ValueError(f"{name} must be 'auto' or a number, got {value!r}; pass one of these")
-        for name, verb in (("representation", "transform"), ("classifier", "fit")):
-            value = getattr(self, name)
-            if not hasattr(value, verb) and not (name == "classifier" and value is None):
-                raise TypeError(
-                    f"{name} must be an estimator with {verb}, got {value!r}; pass an instance, such as "
-                    f"{'RBSE()' if name == 'representation' else 'LogisticRegression()'}"
-                )
+        require_estimator("representation", self.representation, "transform", "RBSE()")
+        if self.classifier is not None:
+            require_estimator("classifier", self.classifier, "fit", "LogisticRegression()")
         if self.aggregate == "mean_proba" and not hasattr(
             UnpenalisedLogistic if self.classifier is None else self.classifier, "predict_proba"
         ):

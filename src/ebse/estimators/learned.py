@@ -7,6 +7,14 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 
+def require_estimator(name: str, value: Any, verb: str, example: str) -> None:
+    """Refuse what is no estimator, or its class, where ``verb`` is to be asked of it."""
+    if isinstance(value, type) or not hasattr(value, verb):
+        raise TypeError(
+            f"{name} must be an estimator with {verb}, got {value!r}; pass an instance, such as {example}"
+        )
+
+
 def learned(representation: Any, rows: Any, seed: int) -> Any:
     """The representation as it is, where it is frozen; a copy that has learned from the rows, where not."""
     if representation is None:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ebse.arguments import count, option
 from ebse.estimators.inputs import seed_of
-from ebse.estimators.learned import learned
+from ebse.estimators.learned import learned, require_estimator
 from ebse.estimators.neighbours import METRICS
 from ebse.estimators.views import BLOCK, View, view_of
 from ebse.estimators.walks import Ends, WalkFeatures, ends_of_walks, require_walk, row_blocks
@@ -185,6 +185,8 @@ class SlowFeatures(WalkFeatures):
     def _require_options(self) -> None:
         if self.representation is None:
             require_walk(self.walk, None)
+        else:
+            require_estimator("representation", self.representation, "transform", "RBSE()")
         option("metric", self.metric, METRICS)
         for name in ("n_components", "n_sweeps", "n_steps", "n_neighbors", "n_random"):
             count(name, getattr(self, name))

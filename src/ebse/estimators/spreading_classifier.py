@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ebse.arguments import count
 from ebse.estimators.few_known import Labels, is_blank, of_one_kind, shares_of
 from ebse.estimators.inputs import at_the_door, seed_of
-from ebse.estimators.learned import learned
+from ebse.estimators.learned import learned, require_estimator
 from ebse.estimators.spreading import (
     Told,
     clustered,
@@ -131,9 +131,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         rows = X if X_unlabeled is None else np.concatenate([X, self._more(X_unlabeled)])
         seed = seed_of(self.random_state)
-        given = self.representation
-        given = given if isinstance(given, (list, tuple)) else [given]
-        representations = [learned(one, rows, seed) for one in given]
+        representations = [learned(one, rows, seed) for one in self._given()]
         views, held = zip(*(view_of(one, rows) for one in representations), strict=True)
         k = self._how_many(min(n_distinct(Z) for Z in held))
         clusterings = [clustered(Z, k, n_clusterings=self.n_clusterings, seed=seed) for Z in held]
@@ -204,6 +202,10 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _places(self, X: Array) -> Places:
         return [c.places(view(X)) for c, view in zip(self.clusterings_, self.views_, strict=True)]
 
+    def _given(self) -> list[Any]:
+        given = self.representation
+        return list(given) if isinstance(given, (list, tuple)) else [given]
+
     def _how_many(self, n_different: int) -> int:
         if self.n_clusters == "auto":
             return max(min(MOST_CLUSTERS, n_different // ROWS_PER_CLUSTER), min(2, n_different))
@@ -269,8 +271,11 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if isinstance(self.n_clusters, str):
                 raise ValueError(f"n_clusters must be 'auto' or a number, got {self.n_clusters!r}; pass one")
             count("n_clusters", self.n_clusters)
-        if isinstance(self.representation, (list, tuple)) and not self.representation:
+        if not self._given():
             raise ValueError("representation must have a transformer, got none; pass None for the inputs")
+        for one in self._given():
+            if one is not None:
+                require_estimator("representation", one, "transform", "ContrastiveFeatures()")
         if np.ndim(self.unlabeled_label) > 0:
             raise ValueError(
                 f"unlabeled_label must be one value, got {self.unlabeled_label!r}; pass -1 or np.nan for one"

@@ -40,17 +40,22 @@ def sizes_from(text: str) -> Any:
     if text == "equal":
         return text
     sizes: dict[str, float] = {}
+    parts: list[str] = []
     for part in text.split(","):
-        name, _, share = part.rpartition("=")
+        # Names may have commas: each goes on to the next share.
+        parts.append(part)
+        name, _, share = ",".join(parts).rpartition("=")
         name = name.strip()
         if not name or not is_number(share):
-            raise ValueError(
-                f"class_sizes must be equal, or like a=0.2,b=0.8, got {part.strip()!r} in {text!r}; give a "
-                "share to each class, whose name has no comma"
-            )
+            continue
         if name in sizes:
             raise ValueError(f"class_sizes must name a class once, got {name!r} twice; leave one of them out")
-        sizes[name] = float(share)
+        sizes[name], parts = float(share), []
+    if parts:
+        raise ValueError(
+            f"class_sizes must be equal, or like a=0.2,b=0.8, got {','.join(parts).strip()!r} in {text!r}; "
+            "give a share to each class"
+        )
     return sizes
 
 

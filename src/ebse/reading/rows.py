@@ -60,7 +60,8 @@ def missing_allowed(path: Path, place: str) -> ValueError:
         path,
         "have a number everywhere",
         f"a missing one {place}",
-        "fill it, or have such entries filled by an ensemble that was fitted with --missing",
+        "fill it, name its column by --label if it holds labels, or have such entries filled by an ensemble "
+        "that was fitted with --missing",
     )
 
 
