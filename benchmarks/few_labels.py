@@ -20,6 +20,7 @@ import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import few_label_peers as peers
 from ebse import RBSE, ContrastiveFeatures, SlowFeatures, SpreadingClassifier
@@ -47,6 +48,14 @@ class Task(NamedTuple):
     y: Any
     episodes: Episodes
     shots: list[int]
+
+
+class Seen(NamedTuple):
+    """A representation of the rows and of the pool, and the seconds it took to learn."""
+
+    rows: Any
+    pool: Any
+    seconds: float
 
 
 Predict = Callable[[Any, Any], Any]
@@ -146,19 +155,23 @@ def methods(
         ),
         "slow features, neighbours' walk": lambda: SlowFeatures(ensemble(), random_state=seed),
         "contrastive features": lambda: ContrastiveFeatures(random_state=seed),
+        "PCA": lambda: PCA(min(50, *task.rows.shape), random_state=seed),
         "VAE (peer)": lambda: peers.Autoencoder(seed=seed),
         "UMAP (peer)": peers.umap,
     }
-    for name, view in made.items():
+
+    def learned(*names: str) -> list[Seen]:
+        paths = [options.keep / f"{name} {seed} {of_what}.npz" if options.keep else None for name in names]
+        return [seen(made[name], task, path) for name, path in zip(names, paths, strict=True)]
+
+    together = [(name,) for name in made] + [("contrastive features", "PCA")]
+    for parts in together:
+        name, nearest = " and ".join(parts), parts == ("UMAP (peer)",)
         names = [f"spreading on {name}{sizes}" for sizes in ("", ", sizes")]
-        nearest = name == "UMAP (peer)"
         names += ["UMAP, nearest label (peer)"] * nearest
-        path = options.keep / f"{name} {seed} {of_what}.npz" if options.keep else None
         yield (
             names,
-            lambda view=view, path=path, nearest=nearest: spreading(
-                lambda: seen(view, task, path), task, seed, nearest=nearest
-            ),
+            lambda parts=parts, nearest=nearest: spreading(learned(*parts), task, seed, nearest=nearest),
         )
     if seed == options.seeds[0]:
         # Nothing is drawn here: another seed would give the same.
@@ -172,32 +185,32 @@ def graphs(task: Task) -> tuple[list[Predict], float]:
     return peers.on_graphs(task.rows, task.X, task.y), time.perf_counter() - began
 
 
-def seen(view: Callable[[], Any], task: Task, path: Path | None) -> tuple[Any, Any, float]:
-    """Rows and pool in the representation, and the seconds it took to learn; from the file if it is there."""
+def seen(view: Callable[[], Any], task: Task, path: Path | None) -> Seen:
+    """Rows and pool in the representation; from the file if it is there."""
     if path is not None and path.exists():
         with np.load(path) as held:
-            return held["rows"], held["pool"], float(held["seconds"])
+            return Seen(held["rows"], held["pool"], float(held["seconds"]))
     began = time.perf_counter()
     made = view()
     if made is None:
-        return task.rows, task.pool, 0.0
+        return Seen(task.rows, task.pool, 0.0)
     rows = made.fit(task.rows).transform(task.rows)
     pool, seconds = made.transform(task.pool), time.perf_counter() - began
     if path is not None:
         with in_place(path) as temporary, temporary.open("wb") as file:
             np.savez(file, rows=rows, pool=pool, seconds=seconds)
-    return rows, pool, seconds
+    return Seen(rows, pool, seconds)
 
 
-def spreading(
-    made: Callable[[], tuple[Any, Any, float]], task: Task, seed: int, *, nearest: bool
-) -> tuple[list[Predict], float]:
-    """Labels that spread on a representation, without and with class sizes; if asked, the nearest label."""
-    rows, pool, seconds = made()
+def spreading(parts: list[Seen], task: Task, seed: int, *, nearest: bool) -> tuple[list[Predict], float]:
+    """Labels that spread on representations, without and with class sizes; if asked, the nearest label."""
+    rows, pool = (np.concatenate([part[i] for part in parts], axis=1) for i in range(2))
     X, began = pool[task.part], time.perf_counter()
+    ends = np.cumsum([part.rows.shape[1] for part in parts])
+    views = [columns(end - part.rows.shape[1], end) for part, end in zip(parts, ends, strict=True)]
     # The representation is made once, and each episode only tells other labels; any two will do at first.
-    classifier = SpreadingClassifier(random_state=seed).fit(rows[:2], [0, 1], X_unlabeled=rows[2:])
-    seconds += time.perf_counter() - began
+    classifier = SpreadingClassifier(views, random_state=seed).fit(rows[:2], [0, 1], X_unlabeled=rows[2:])
+    seconds = sum(part.seconds for part in parts) + time.perf_counter() - began
 
     def spread(sizes: Any) -> Predict:
         def predict(known: Any, queries: Any) -> Any:
@@ -208,6 +221,11 @@ def spreading(
 
     found = [spread(None), spread("equal"), *([peers.nearest_label(X, task.y)] if nearest else [])]
     return found, seconds
+
+
+def columns(start: int, end: int) -> FunctionTransformer:
+    """One of several representations that are side by side."""
+    return FunctionTransformer(lambda X: X[:, start:end])
 
 
 def asked(predict: Predict, task: Task, n_shots: int) -> list[float]:
