@@ -7,6 +7,7 @@ import torch
 from scipy import sparse
 from scipy.sparse.linalg import cg
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.semi_supervised import LabelSpreading
 from torch import nn
 from torch.nn import functional
 
@@ -25,6 +26,18 @@ def umap() -> Any:
 def nearest_label(X: Any, y: Any) -> Any:
     """The label of the nearest labelled row."""
     return lambda known, queries: KNeighborsClassifier(1).fit(X[known], y[known]).predict(X[queries])
+
+
+def label_spreading(rows: Any, X: Any, y: Any) -> Any:
+    """scikit-learn's LabelSpreading, ten neighbours and otherwise its defaults; for thousands of rows."""
+
+    def predict(known: Any, queries: Any) -> Any:
+        model = LabelSpreading(kernel="knn", n_neighbors=N_NEIGHBOURS)
+        unknown = np.full(len(rows), -1)
+        model.fit(np.concatenate([X[known], rows]), np.concatenate([y[known], unknown]))
+        return model.predict(X[queries])
+
+    return predict
 
 
 class Autoencoder:

@@ -32,6 +32,8 @@ from ebse.files import in_place
 FLAGS = ("rbm_epochs", "choose", "shuffle", "all_rows")
 LEARN = (contrastive, encoder, neighbours, slow_features, walks, views, peers)
 """What representations are learned by."""
+FEW_ROWS = 10_000
+"""Up to which scikit-learn's LabelSpreading is asked: it begins anew in every episode."""
 MOST_SHOTS = 5
 """Labelled examples that episodes are drawn with, however few are used: so all have the same queries."""
 
@@ -177,6 +179,9 @@ def methods(
         # Nothing is drawn here: another seed would give the same.
         names = [f"{name} (peer)" for name in peers.ON_GRAPHS]
         yield names, lambda: graphs(task)
+        if len(task.rows) <= FEW_ROWS:
+            names = ["scikit-learn's LabelSpreading (peer)"]
+            yield names, lambda: ([peers.label_spreading(task.rows, task.X, task.y)], 0.0)
 
 
 def graphs(task: Task) -> tuple[list[Predict], float]:
