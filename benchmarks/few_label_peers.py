@@ -35,7 +35,11 @@ def label_spreading(rows: Any, X: Any, y: Any) -> Any:
         model = LabelSpreading(kernel="knn", n_neighbors=N_NEIGHBOURS)
         unknown = np.full(len(rows), -1)
         model.fit(np.concatenate([X[known], rows]), np.concatenate([y[known], unknown]))
-        return model.predict(X[queries])
+        p = model.predict_proba(X[queries])
+        # Where nothing arrived it says nothing, and the nearest label is the best that is left.
+        silent = np.isnan(p).any(1)
+        nearest = nearest_label(X, y)(known, queries)
+        return np.where(silent, nearest, model.classes_[np.nan_to_num(p).argmax(1)])
 
     return predict
 

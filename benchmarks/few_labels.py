@@ -4,7 +4,8 @@
 
 Labelled examples and queries are images that nothing was learned from: of these the second half; with
 ``--choose``, for choosing settings, the first. Queries are asked one at a time. What is in the file of
-``--json`` already is not measured again; representations in the folder of ``--keep`` are not learned again.
+``--json`` already is not measured again; representations in the folder of ``--keep`` are not learned again:
+both only where they are of the same code.
 """
 
 import argparse
@@ -22,16 +23,14 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+import ebse
 import few_label_peers as peers
 from ebse import RBSE, ContrastiveFeatures, SlowFeatures, SpreadingClassifier
 from ebse.data import binarise, load_images
-from ebse.estimators import contrastive, encoder, neighbours, slow_features, views, walks
 from ebse.evaluation import Episodes, draw_episodes
 from ebse.files import in_place
 
 FLAGS = ("rbm_epochs", "choose", "shuffle", "all_rows")
-LEARN = (contrastive, encoder, neighbours, slow_features, walks, views, peers)
-"""What representations are learned by."""
 FEW_ROWS = 10_000
 """Up to which scikit-learn's LabelSpreading is asked: it begins anew in every episode."""
 MOST_SHOTS = 5
@@ -69,6 +68,7 @@ def main() -> None:
     options = arguments()
     task = task_of(options)
     settings = {name: getattr(options, name) for name in ("data", "episodes", "n_components", *FLAGS)}
+    settings["sources"] = f"{sources():08x}"
     found: list[dict[str, Any]] = []
     if options.json and options.json.exists():
         held = json.loads(options.json.read_text())
@@ -129,9 +129,8 @@ def methods(
     """What is compared, each made when it is its turn, in so many seconds: without and with class sizes."""
     held: dict[str, Any] = {}
     # Files of other data, of another RBM, or by other code, have other names.
-    sources = b"".join(Path(inspect.getfile(module)).read_bytes() for module in LEARN)
-    of_what = f"{zlib.crc32(task.rows):08x} {options.n_components} {options.rbm_epochs} "
-    of_what += f"{zlib.crc32(sources):08x}"
+    data = zlib.crc32(task.pool, zlib.crc32(task.rows))
+    of_what = f"{data:08x} {options.n_components} {options.rbm_epochs} {sources():08x}"
 
     def ensemble() -> FrozenEstimator:
         path = options.keep / f"RBM {seed} {of_what}.safetensors" if options.keep else None
@@ -184,6 +183,13 @@ def methods(
             yield names, lambda: ([peers.label_spreading(task.rows, task.X, task.y)], 0.0)
 
 
+def sources() -> int:
+    """A checksum of the code."""
+    here, package = Path(__file__).parent, Path(inspect.getfile(ebse)).parent
+    paths = sorted([*here.glob("few_label*.py"), *package.rglob("*.py")])
+    return zlib.crc32(b"".join(path.read_bytes() for path in paths))
+
+
 def graphs(task: Task) -> tuple[list[Predict], float]:
     """Labels on the graph of all rows."""
     began = time.perf_counter()
@@ -200,7 +206,10 @@ def seen(view: Callable[[], Any], task: Task, path: Path | None) -> Seen:
     if made is None:
         return Seen(task.rows, task.pool, 0.0)
     rows = made.fit(task.rows).transform(task.rows)
-    pool, seconds = made.transform(task.pool), time.perf_counter() - began
+    # UMAP places rows together, and takes less care of more than 10,000.
+    half = len(task.pool) // 2
+    pool = np.concatenate([made.transform(part) for part in (task.pool[:half], task.pool[half:])])
+    seconds = time.perf_counter() - began
     if path is not None:
         with in_place(path) as temporary, temporary.open("wb") as file:
             np.savez(file, rows=rows, pool=pool, seconds=seconds)

@@ -10,6 +10,7 @@ from ebse.cli import fits
 
 SETTINGS = {
     "--class-sizes equal": "class_sizes must be left out where labels do not spread",
+    "--n-rounds 3": "n_rounds must be left out where labels do not spread",
     "--n-rounds -1": "n_rounds must be >= 0, got -1",
     "--n-components 0": "n_components must be >= 1, got 0",
     "--n-components -1": "n_components must be >= 1, got -1",

@@ -9,11 +9,14 @@ import pytest
 from scipy import sparse, stats
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from ebse import ContrastiveFeatures, SlowFeatures
 from ebse.estimators.spreading import (
     ALPHA,
+    LEAST,
     Clusterings,
     as_shares,
     clustered,
@@ -63,7 +66,8 @@ def test_rows_are_at_the_centres_near_them(monkeypatch: pytest.MonkeyPatch) -> N
         for i in range(2):
             squares = [float(((z - c) ** 2).sum()) for c in centres[i]]
             for j in sorted(range(6), key=squares.__getitem__)[:4]:
-                expected[n, i, j] = np.exp(-squares[j] / widths[i])
+                weight = np.exp(-(squares[j] - min(squares)) / widths[i])
+                expected[n, i, j] = weight if weight > LEAST else 0
             expected[n, i] /= 2 * expected[n, i].sum()
     monkeypatch.setattr("ebse.estimators.spreading.N_PLACES", 4)
     monkeypatch.setattr("ebse.estimators.spreading.BLOCK", 4)
@@ -174,6 +178,8 @@ def test_known_sizes_help_and_wrong_ones_harm() -> None:
         ({"unlabeled_label": [1, 2]}, [0, 1], "unlabeled_label must be one value"),
         ({}, np.array([0, "a"], dtype=object), "y must be words or numbers, one kind, got both"),
         ({}, np.array([0, None], dtype=object), "got missing values; announce rows without a label"),
+        ({}, [0, np.nan], "got missing values; announce rows without a label"),
+        ({"unlabeled_label": -1}, pd.array([0, pd.NA]), "got missing values; announce rows without a label"),
         ({"n_clusters": "many"}, [0, 1], "n_clusters must be 'auto' or a number"),
         ({"n_clusters": 0}, [0, 1], "n_clusters must be >= 1"),
         ({"n_clusterings": 0}, [0, 1], "n_clusterings must be >= 1"),
@@ -187,10 +193,59 @@ def test_what_cannot_be_learned_from_is_refused(options: dict[str, Any], y: Any,
         SpreadingClassifier(**options).fit(X[:2], y, X_unlabeled=X[2:50])
 
 
-@pytest.mark.parametrize("representation", ["pca", PCA, [None, "pca"]])
+@pytest.mark.parametrize("representation", ["pca", PCA, [None, "pca"], pd.DataFrame(X)])
 def test_a_representation_is_an_estimator(representation: Any) -> None:
     with pytest.raises(TypeError, match="representation must be an estimator with transform, got"):
         SpreadingClassifier(representation).fit(X[:2], [0, 1], X_unlabeled=X[2:50])
+
+
+@pytest.mark.parametrize("n_columns", [1, 3])
+@pytest.mark.parametrize("frozen", [PCA(2), ContrastiveFeatures(n_updates=2), SlowFeatures(n_components=2)])
+def test_a_representation_of_other_columns(frozen: Any, n_columns: int) -> None:
+    given = FrozenEstimator(frozen.fit(X))
+    with pytest.raises(ValueError, match=f"learned from rows of {n_columns} features, like X, got .* from 4"):
+        SpreadingClassifier(given).fit(X[:2, :n_columns], [0, 1], X_unlabeled=X[2:, :n_columns])
+
+
+@pytest.mark.parametrize(
+    ("X_unlabeled", "kind"),
+    [(np.full((3, 4), np.nan), ValueError), (sparse.csr_matrix(X), TypeError), (X[:0], ValueError)],
+)
+def test_bad_rows_without_a_label(X_unlabeled: Any, kind: type[Exception]) -> None:
+    with pytest.raises(kind, match="X_unlabeled must have rows like those of X"):
+        SpreadingClassifier().fit(X[:2], [0, 1], X_unlabeled=X_unlabeled)
+
+
+def test_settings_are_checked_when_labels_are_told_again() -> None:
+    spread = SpreadingClassifier(random_state=0).fit(X[:2], [0, 1], X_unlabeled=X[2:])
+    with pytest.raises(ValueError, match="n_rounds must be >= 0, got -1"):
+        spread.set_params(n_rounds=-1).relabel(X[:2], [0, 1])
+
+
+def clouds(n: int = 600, small: float = 0.05) -> tuple[Any, Any]:
+    """Two clouds in the plane, a small one three standard deviations from a large one."""
+    y = (np.arange(n) < small * n).astype(int)
+    return np.random.default_rng(0).normal(size=(n, 2)) + 3 * np.outer(y, [1, 0]), y
+
+
+def share_taken(small: float = 0.05) -> float:
+    """For the small class, of rows without a label, where sizes are told; a mean of ten choices of labels."""
+    points, y = clouds(small=small)
+    sizes = {0: 1 - small, 1: small}
+    spread = SpreadingClassifier(class_sizes=sizes, n_clusterings=2, random_state=0)
+    spread.fit(points[[0, -1]], y[[0, -1]], X_unlabeled=points)
+    rng, found = np.random.default_rng(1), []
+    for _ in range(10):
+        few = [rng.choice(np.flatnonzero(y == c)) for c in (0, 1)]
+        found.append(spread.relabel(points[few], y[few]).predict(points).mean())
+    return float(np.mean(found))
+
+
+def test_as_many_rows_are_taken_for_a_class_as_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within a factor of two of 1 in 20; shares that are not sharper sum to it, and hardly a row is taken."""
+    assert 0.025 < share_taken() < 0.1
+    monkeypatch.setattr("ebse.estimators.spreading.SHARPER", 1)
+    assert share_taken() < 0.025
 
 
 def test_a_refusal_changes_nothing() -> None:

@@ -38,6 +38,18 @@ def test_summaries_are_those_of_students_tests() -> None:
         assert np.isnan(table.loc[k, "one"]["difference"])
 
 
+def test_intervals_end_where_accuracies_do() -> None:
+    """Two episodes each, all right or half: Student's intervals reach beyond 0 and 1."""
+    rows = [
+        {"method": name, "n_shots": 1, "episode": i, "accuracy": accuracy}
+        for name, pair in (("low", (0.0, 0.1)), ("high", (0.9, 1.0)))
+        for i, accuracy in enumerate(pair)
+    ]
+    found = FewShotResult(pd.DataFrame(rows), "low").summary().set_index("method")
+    assert (found.loc["low", "low"], found.loc["high", "high"]) == (0, 1)
+    assert (found["mean"] == [0.05, 0.95]).all()
+
+
 def test_an_unpaired_interval_is_another() -> None:
     """The twin: without pairs the ease of episodes hides the difference."""
     row = result().summary().set_index(["n_shots", "method"]).loc[1, "two"]

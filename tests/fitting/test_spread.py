@@ -9,7 +9,16 @@ import pytest
 
 from ebse import ContrastiveFeatures
 from ebse.fitting import spread
-from ebse.fitting.spread import load_spread, require_sizes, save_spread, sizes_from, spread_over, spreads
+from ebse.fitting.few_labels import sizes_for
+from ebse.fitting.spread import (
+    load_spread,
+    require_sizes,
+    require_spreading,
+    save_spread,
+    sizes_from,
+    spread_over,
+    spreads,
+)
 
 
 def rows(n: int = 300) -> tuple[Any, Any, Any]:
@@ -86,12 +95,22 @@ def test_sizes_as_a_setting_has_them() -> None:
 )
 def test_bad_sizes(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        require_sizes(text, KNOWN, CLASSES)
+        require_sizes(text, CLASSES)
 
 
-def test_sizes_where_labels_do_not_spread() -> None:
-    with pytest.raises(ValueError, match=r"class_sizes must be left out .* 900 rows, 3 of them with a label"):
-        require_sizes("equal", KNOWN[:900], CLASSES)
+def test_settings_where_labels_do_not_spread() -> None:
+    require_spreading("n_rounds", KNOWN)
+    with pytest.raises(ValueError, match=r"n_rounds must be left out .* 900 rows, 3 of them with a label"):
+        require_spreading("n_rounds", KNOWN[:900])
+
+
+def test_sizes_of_other_classes_are_left_out() -> None:
+    X, known, y = rows()
+    told = "a=0.6,b=0.2,c=0.2"
+    spread = spread_over(X, known, y[known], sizes=told, seed=0)
+    assert sizes_for(spread, y) == {"a": 0.6, "b": 0.2, "c": 0.2}
+    with pytest.warns(UserWarning, match="class sizes are of a, b, c, and the rows have other labels"):
+        assert sizes_for(spread, np.array(["a", "b", "d"])) is None
 
 
 def test_sizes_move_what_rows_are_taken_for(tmp_path: Path) -> None:
@@ -103,6 +122,7 @@ def test_sizes_move_what_rows_are_taken_for(tmp_path: Path) -> None:
     share = [float((one.predict(X[~known]) == "a").mean()) for one in (plain, sized)]
     assert share[0] < 0.5 < share[1]
     save_spread(tmp_path / "spreading.npz", sized)
-    held = load_spread(tmp_path / "spreading.npz", sizes=told)
+    held = load_spread(tmp_path / "spreading.npz", sizes=told, n_rounds=3)
+    sized.set_params(n_rounds=3)
     again = [one.relabel(X[known], y[known]).predict_proba(X) for one in (held, sized)]
     np.testing.assert_array_equal(again[0], again[1])

@@ -23,14 +23,13 @@ def is_blank(labels: Array, mark: Any) -> npt.NDArray[np.bool_]:
     if pd.isna(mark):
         found: npt.NDArray[np.bool_] = pd.isna(pd.Series(labels)).to_numpy()
         return found
-    return np.array([bool(label == mark) for label in labels], dtype=bool)
+    # A missing value is neither equal to the mark nor different from it.
+    return np.array([not pd.isna(label) and bool(label == mark) for label in labels], dtype=bool)
 
 
 def of_one_kind(y: Any) -> Any:
     """Labels (n,) as an array of words or of numbers; both together, or missing ones, are refused."""
     held = np.asarray(y)
-    if held.dtype != object:
-        return y
     words = [isinstance(label, str) for label in held.ravel()]
     missing = pd.isna(pd.Series(held.ravel())).any()
     if missing or (any(words) and not all(words)):
@@ -39,7 +38,7 @@ def of_one_kind(y: Any) -> Any:
             f"{'missing values' if missing else 'both'}; announce rows without a label by unlabeled_label "
             "(np.nan for missing values of any kind, None among them), and write labels alike"
         )
-    return np.array(held.tolist())
+    return np.array(held.tolist()) if held.dtype == object else y
 
 
 def shares_of(sizes: Any, classes: Array) -> npt.NDArray[np.float64] | None:

@@ -9,9 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 
 def require_estimator(name: str, value: Any, verb: str, example: str) -> None:
     """Refuse what is no estimator, or its class, where ``verb`` is to be asked of it."""
-    if isinstance(value, type) or not hasattr(value, verb):
+    if isinstance(value, type) or not all(hasattr(value, what) for what in (verb, "get_params")):
         raise TypeError(
-            f"{name} must be an estimator with {verb}, got {value!r}; pass an instance, such as {example}"
+            f"{name} must be an estimator with {verb}, got {value!r:.60}; pass an instance, such as {example}"
         )
 
 
@@ -20,8 +20,15 @@ def learned(representation: Any, rows: Any, seed: int) -> Any:
     if representation is None:
         return None
     if isinstance(representation, FrozenEstimator):
-        check_is_fitted(representation.estimator)
-        return representation.estimator
+        held = representation.estimator
+        check_is_fitted(held)
+        n = getattr(held, "n_features_in_", rows.shape[1])
+        if n != rows.shape[1]:
+            raise ValueError(
+                f"representation must have learned from rows of {rows.shape[1]} features, like X, got one "
+                f"that learned from {n}; fit it on rows of the same columns"
+            )
+        return held
     try:
         return seeded(representation, seed).fit(rows)
     except KeyboardInterrupt:

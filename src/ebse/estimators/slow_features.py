@@ -104,7 +104,6 @@ class SlowFeatures(WalkFeatures):
         X = self._checked(X, reset=True)
         seed = seed_of(self.random_state)
         self.representation_ = learned(self.representation, X, seed)
-        require_walk(self.walk, self.representation_)
         view, _ = view_of(self.representation_, X[:: max(len(X) // BLOCK, 1)])
         n_random = min(self.n_random, max(len(X) // ROWS_PER_FUNCTION, 1))
         self._begin(view, n_random, np.random.default_rng([seed, 0]))
@@ -183,10 +182,9 @@ class SlowFeatures(WalkFeatures):
         return mean + near[0], C_0 / n - np.outer(mean, mean), C_tau - np.outer(mean, mean)
 
     def _require_options(self) -> None:
-        if self.representation is None:
-            require_walk(self.walk, None)
-        else:
+        if self.representation is not None:
             require_estimator("representation", self.representation, "transform", "RBSE()")
+        require_walk(self.walk, self.representation)
         option("metric", self.metric, METRICS)
         for name in ("n_components", "n_sweeps", "n_steps", "n_neighbors", "n_random"):
             count(name, getattr(self, name))

@@ -24,7 +24,9 @@ FEW, N_LLOYD = 10_000, 10
 OWN = 0.3
 """Part of one label in what is said of its class, where other rows speak, too; n labels are heard n times."""
 SHARPER = 4
-"""Power of the shares that class sizes are fitted to in rounds, where a row is to be of one class."""
+"""Power of what reaches a row, in its shares: a row is of one class, and sizes count rows."""
+LEAST = 1e-3
+"""What is less counts as nothing: a row's part at a far centre, or how much more one class reaches a row."""
 SINKHORN, LARGEST = 50, 1e6
 """Scalings that class sizes are fitted by, and how far factors may differ."""
 BLOCK = 4_096
@@ -53,6 +55,8 @@ class Clusterings(NamedTuple):
             near = np.argpartition(squares, m - 1, axis=2)[:, :, :m]
             far = np.take_along_axis(squares, near, 2).astype(np.float64)
             weight = np.exp(-(far - far.min(2, keepdims=True)) / self.widths[:, np.newaxis])
+            # Where nothing else arrives, any trace would decide alone.
+            weight[weight < LEAST] = 0
             at.append((near + offsets).ravel())
             weights.append((weight / weight.sum(2, keepdims=True)).ravel() / n)
         begins = np.arange(0, n * m * len(Z) + 1, n * m)
@@ -139,20 +143,22 @@ def spread_labels(
     n, sizes = len(labels.classes), labels.sizes
     own = [c.received(at, labels.target, n) for c, at in zip(clusterings, places, strict=True)]
     alone = scores = [as_shares(arrived) for arrived in own]
+    scales: Array = np.ones(n)
     for _ in range(n_rounds):
-        p = shares(others, scores)
-        # Where no label can reach, all shares are equal, and whatever such rows said would be made up.
-        speaks = np.flatnonzero(p.max(1) > p.min(1))
+        q = reached(others, scores)
+        # Where no label can reach, all scores are equal, and whatever such rows said would be made up.
+        speaks = np.flatnonzero(q.max(1) > (1 + LEAST) * q.min(1))
+        p = shares(q)
         if sizes is not None:
-            p = p**SHARPER
-            p *= scales_for(p, sizes)
-        guess = p[speaks].argmax(1)
+            scales = scales_for(p, sizes)
+        guess = (p[speaks] * scales).argmax(1)
         heard = own_part(labels.target, guess, n)
         scores = [
             as_shares(heard * arrived + (1 - heard) * c.received(at[speaks], guess, n))
             for c, arrived, at in zip(clusterings, own, others, strict=True)
         ]
-    scales = np.ones(n) if sizes is None else scales_for(shares(others, scores), sizes)
+    if sizes is not None:
+        scales = scales_for(shares(reached(others, scores)), sizes)
     k = clusterings[0].centres.shape[1]
     return Told(scores, scales, alone, nearest_centres(places[0][:, :k]))
 
@@ -175,9 +181,16 @@ def as_shares(received: Array) -> Array:
     return found
 
 
-def shares(places: list[sparse.csr_matrix], scores: list[Array]) -> Array:
-    """Scores of the near centres, averaged over clusterings and representations (N, n_classes)."""
+def reached(places: list[sparse.csr_matrix], scores: list[Array]) -> Array:
+    """Scores q of the near centres, averaged over clusterings and representations (N, n_classes)."""
     found: Array = np.mean([at @ held for at, held in zip(places, scores, strict=True)], axis=0)
+    return found
+
+
+def shares(q: Array) -> Array:
+    """p ∝ q⁴, shares of the classes in each row (N, n_classes)."""
+    powers = q**SHARPER
+    found: Array = powers / powers.sum(1, keepdims=True)
     return found
 
 

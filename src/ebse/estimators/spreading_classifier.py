@@ -20,6 +20,7 @@ from ebse.estimators.spreading import (
     clustered,
     middles,
     most_covering,
+    reached,
     shares,
     spread_labels,
 )
@@ -43,8 +44,8 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Rows are clustered several times in the representation; centres that are near each other are joined, and
     labels spread between them by (I − α S)⁻¹. Rows without a label are then taken for the class that reached
-    them most and spread it, too, in rounds. A query takes the shares of the centres near it, averaged over
-    clusterings: it is classified on its own.
+    them most and spread it, too, in rounds. A query takes the scores q of the centres near it, averaged over
+    clusterings, and has shares p ∝ q⁴: it is classified on its own.
 
     Parameters
     ----------
@@ -153,9 +154,10 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Let other labels spread over the same clusters: rows X with labels y, in place of those before.
 
         Give all labels that are known now, the earlier ones among them. The rows that speak in rounds stay
-        those that had no label in ``fit``.
+        those that had no label in ``fit``; if all had one there, all speak here.
         """
         check_is_fitted(self)
+        self._require_options()
         X, y, known = self._split(X, y, reset=False)
         labels = self._labels(y[known])
         places = self._places(X[known])
@@ -165,7 +167,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Array:
         """Shares of the classes (N, n_classes)."""
         check_is_fitted(self)
-        p = shares(self._places(self._checked(X)), self.scores_) * self.scales_
+        p = shares(reached(self._places(self._checked(X)), self.scores_)) * self.scales_
         found: Array = p / p.sum(1, keepdims=True)
         return found
 
@@ -188,10 +190,10 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         clusters = self.clusterings_[0].first()
         Z = self.views_[0](X)
         at = clusters.places(Z)
-        p = np.sort(shares(self._places(X), self.alone_), axis=1)
+        q = np.sort(reached(self._places(X), self.alone_), axis=1)
         middle = middles(Z, at, clusters.centres[0])
         open_ones = np.setdiff1d(np.flatnonzero(middle >= 0), self.labelled_at_)
-        doubt = at.T @ (p[:, -2] / p[:, -1])
+        doubt = at.T @ (q[:, -2] / q[:, -1])
         return middle[most_covering(clusters.likeness(), doubt, self.labelled_at_, open_ones, n)]
 
     def _keep(self, labels: Labels, told: Told) -> Self:
@@ -258,7 +260,10 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"X_unlabeled must have the {self.n_features_in_} features of X, got {n}; give rows of the "
                 "same columns"
             )
-        return self._checked(X_unlabeled)
+        try:
+            return self._checked(X_unlabeled)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"X_unlabeled must have rows like those of X; {error}") from None
 
     def _checked(self, X: Any) -> Array:
         found: Array = validate_data(self, at_the_door(X), reset=False, dtype=[np.float64, np.float32])

@@ -1,5 +1,6 @@
 """Few labels of a user's own: what other rows are taken for, and how far that can be trusted."""
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -114,6 +115,19 @@ def prepared(rbse: RBSE, columns: Columns, X: Array) -> Array:
     return X
 
 
+def sizes_for(spread: SpreadingClassifier, y: Array) -> Any:
+    """Class sizes that the classifier was told; None, which is said, where y has other classes."""
+    told = spread.class_sizes
+    if isinstance(told, dict) and set(told) != set(y.tolist()):
+        warnings.warn(
+            f"the run's class sizes are of {', '.join(told)}, and the rows have other labels: sizes are left "
+            "out",
+            stacklevel=2,
+        )
+        return None
+    return told
+
+
 def evaluated(
     rbse: RBSE,
     columns: Columns,
@@ -138,10 +152,7 @@ def evaluated(
     unit = on_unit_scale(rbse, X)
     if spread is None:
         spread = SpreadingClassifier(random_state=random_state).fit(unit, y)
-    # Sizes of other classes than those of the run say nothing of these.
-    told = spread.class_sizes
-    if isinstance(told, dict) and set(told) != set(y.tolist()):
-        told = None
+    told = sizes_for(spread, y)
     # Episodes depend on the labels and the seed alone: all calls have the same ones.
     found = [
         few_shot(

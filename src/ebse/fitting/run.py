@@ -21,7 +21,14 @@ from ebse.fitting.few_labels import Labelled, classified, on_unit_scale, prepare
 from ebse.fitting.outputs import write_predictions
 from ebse.fitting.pictures import save_pictures
 from ebse.fitting.settings import FitConfig
-from ebse.fitting.spread import load_spread, require_sizes, save_spread, spread_over, spreads
+from ebse.fitting.spread import (
+    load_spread,
+    require_sizes,
+    require_spreading,
+    save_spread,
+    spread_over,
+    spreads,
+)
 from ebse.reading import Rows, read_arrays, read_rows
 from ebse.runs import CONFIG, LOCK, ROWS, Lock, Run, Step, read_header, read_results
 
@@ -51,16 +58,21 @@ class Fitted(NamedTuple):
 
 def begin(config: FitConfig, folder: Path, *, force: bool) -> tuple[Run, Rows]:
     """A new run in ``folder``, and its rows; whatever is refused is refused before anything is written."""
-    if config.class_sizes is not None and config.label is None:
-        raise ValueError("class_sizes must be given with labels, got none; name their column with --label")
     count("n_rounds", config.n_rounds, least=0)
+    spreading = [name for name in ("class_sizes", "n_rounds") if config.differs(name)]
+    if spreading and config.label is None:
+        raise ValueError(
+            f"{spreading[0]} must be given with labels, got none; name their column with --label"
+        )
     rows = read_rows(config.data, **config.reading)
     config = FitConfig(**{**vars(config), "data": str(Path(config.data).resolve())})
     if rows.labels is not None:
         require_classes(rows)
+        labelled = _known(rows.labels)
+        for name in spreading:
+            require_spreading(name, labelled)
         if config.class_sizes is not None:
-            labelled = _known(rows.labels)
-            require_sizes(config.class_sizes, labelled, rows.labels[labelled].astype(str))
+            require_sizes(config.class_sizes, rows.labels[labelled].astype(str))
     columns = Columns.found_in(rows, split=config.split)
     require_settings(RBSE(**config.parameters), columns.filled(columns.apply(rows.X))[:2])
     # The estimator learns nothing at this rate, and says so nowhere.

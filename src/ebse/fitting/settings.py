@@ -71,6 +71,10 @@ class FitConfig:
             name: getattr(self, name) for name in ("label", "id", "drop", "delimiter", "array", "missing")
         }
 
+    def differs(self, name: str) -> bool:
+        """Whether a setting is another than by default."""
+        return bool(getattr(self, name) != getattr(FitConfig, name))
+
     @property
     def parameters(self) -> dict[str, Any]:
         """Parameters of the estimator."""

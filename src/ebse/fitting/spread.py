@@ -20,7 +20,7 @@ from ebse.reading.tables import is_number
 Array = npt.NDArray[Any]
 
 LEAST_ROWS = 1_000
-"""Below which labels do not spread: on tables of 150 to 570 rows it was level at best."""
+"""Below which labels do not spread: on tables of 150 to 570 rows split at quartiles it was level at best."""
 CONTRASTIVE_FROM = 10_000
 """Rows from which on a network is trained on walks; on 1,000 digits the rows themselves were better."""
 ARRAYS = (
@@ -59,14 +59,18 @@ def sizes_from(text: str) -> Any:
     return sizes
 
 
-def require_sizes(text: str, known: Array, y: Array) -> None:
-    """Refuse sizes that cannot be used: ``known`` says which rows have a label, y are these labels."""
+def require_spreading(setting: str, known: Array) -> None:
+    """Refuse a setting of labels that spread where they do not; ``known`` says which rows have a label."""
     if not spreads(known):
         raise ValueError(
-            f"class_sizes must be left out where labels do not spread, got them for {len(known)} rows, "
+            f"{setting} must be left out where labels do not spread, got it for {len(known)} rows, "
             f"{int(known.sum())} of them with a label; labels spread from {LEAST_ROWS:,} rows on where most "
             "have none"
         )
+
+
+def require_sizes(text: str, y: Array) -> None:
+    """Refuse sizes that cannot be used with the labels y."""
     shares_of(sizes_from(text), np.unique(y))
 
 

@@ -53,6 +53,8 @@ def _facts(config: Row, found: dict[str, Row]) -> list[Line]:
         lines.append(("columns", ", ".join(done)))
     if config.get("class_sizes"):
         lines.append(("sizes of the classes, as told", config["class_sizes"]))
+    if found.get("labels", {}).get("source") == "spreading":
+        lines.append(("rounds in which rows without a label speak", str(config["n_rounds"])))
     lines.append(("hidden units, law", f"{config['n_components']}, {config['law']}"))
     if "training" in found:
         history = found["training"]["history"]
