@@ -1,5 +1,6 @@
 """Slow features: a known chain's eigenfunctions, what walks are, and scikit-learn's rules."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ebse import RBSE
+from ebse import RBSE, ContrastiveFeatures
 from ebse.estimators.neighbours import graph, nearest, shared, walked
 from ebse.estimators.slow_features import SlowFeatures
 
@@ -150,6 +151,24 @@ def test_rows_are_near_by_place_or_by_direction(metric: str, n_columns: int, dir
     found = graph(X, 15, metric=metric, seed=0)
     for i in set(range(60)) - {7}:
         assert set(found[i].tolist()) == set(np.argsort(distance[i])[:15].tolist())
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        partial(SlowFeatures, n_components=2, n_random=5, random_state=0),
+        partial(ContrastiveFeatures, n_updates=5, random_state=0),
+    ],
+)
+def test_walks_go_by_the_metric(features: Any) -> None:
+    """Of four columns places by default, and other walks learn something else by directions."""
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    places, default, directions = (
+        features(**options).fit(X).transform(X)
+        for options in ({"metric": "euclidean"}, {}, {"metric": "cosine"})
+    )
+    np.testing.assert_array_equal(places, default)
+    assert abs(places - directions).max() > 0.01
 
 
 @pytest.mark.slow
