@@ -21,7 +21,6 @@ import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 import ebse
 import few_label_peers as peers
@@ -156,23 +155,19 @@ def methods(
         ),
         "slow features, neighbours' walk": lambda: SlowFeatures(ensemble(), random_state=seed),
         "contrastive features": lambda: ContrastiveFeatures(random_state=seed),
-        "PCA": lambda: PCA(min(50, *task.rows.shape), random_state=seed),
         "VAE (peer)": lambda: peers.Autoencoder(seed=seed),
         "UMAP (peer)": peers.umap,
     }
-
-    def learned(*names: str) -> list[Seen]:
-        paths = [options.keep / f"{name} {seed} {of_what}.npz" if options.keep else None for name in names]
-        return [seen(made[name], task, path) for name, path in zip(names, paths, strict=True)]
-
-    together = [(name,) for name in made] + [("contrastive features", "PCA")]
-    for parts in together:
-        name, nearest = " and ".join(parts), parts == ("UMAP (peer)",)
+    for name, view in made.items():
         names = [f"spreading on {name}{sizes}" for sizes in ("", ", sizes")]
+        nearest = name == "UMAP (peer)"
         names += ["UMAP, nearest label (peer)"] * nearest
+        path = options.keep / f"{name} {seed} {of_what}.npz" if options.keep else None
         yield (
             names,
-            lambda parts=parts, nearest=nearest: spreading(learned(*parts), task, seed, nearest=nearest),
+            lambda view=view, path=path, nearest=nearest: spreading(
+                seen(view, task, path), task, seed, nearest=nearest
+            ),
         )
     if seed == options.seeds[0]:
         # Nothing is drawn here: another seed would give the same.
@@ -216,15 +211,13 @@ def seen(view: Callable[[], Any], task: Task, path: Path | None) -> Seen:
     return Seen(rows, pool, seconds)
 
 
-def spreading(parts: list[Seen], task: Task, seed: int, *, nearest: bool) -> tuple[list[Predict], float]:
-    """Labels that spread on representations, without and with class sizes; if asked, the nearest label."""
-    rows, pool = (np.concatenate([part[i] for part in parts], axis=1) for i in range(2))
-    X, began = pool[task.part], time.perf_counter()
-    ends = np.cumsum([part.rows.shape[1] for part in parts])
-    views = [columns(end - part.rows.shape[1], end) for part, end in zip(parts, ends, strict=True)]
+def spreading(found: Seen, task: Task, seed: int, *, nearest: bool) -> tuple[list[Predict], float]:
+    """Labels that spread on a representation, without and with class sizes; if asked, the nearest label."""
+    X, began = found.pool[task.part], time.perf_counter()
     # The representation is made once, and each episode only tells other labels; any two will do at first.
-    classifier = SpreadingClassifier(views, random_state=seed).fit(rows[:2], [0, 1], X_unlabeled=rows[2:])
-    seconds = sum(part.seconds for part in parts) + time.perf_counter() - began
+    classifier = SpreadingClassifier(random_state=seed)
+    classifier.fit(found.rows[:2], [0, 1], X_unlabeled=found.rows[2:])
+    seconds = found.seconds + time.perf_counter() - began
 
     def spread(sizes: Any) -> Predict:
         def predict(known: Any, queries: Any) -> Any:
@@ -233,13 +226,8 @@ def spreading(parts: list[Seen], task: Task, seed: int, *, nearest: bool) -> tup
 
         return predict
 
-    found = [spread(None), spread("equal"), *([peers.nearest_label(X, task.y)] if nearest else [])]
-    return found, seconds
-
-
-def columns(start: int, end: int) -> FunctionTransformer:
-    """One of several representations that are side by side."""
-    return FunctionTransformer(lambda X: X[:, start:end])
+    methods = [spread(None), spread("equal"), *([peers.nearest_label(X, task.y)] if nearest else [])]
+    return methods, seconds
 
 
 def asked(predict: Predict, task: Task, n_shots: int) -> list[float]:

@@ -9,7 +9,7 @@ from scipy import sparse, stats
 from ebse import SpreadingClassifier
 from ebse.estimators import spreading
 from ebse.estimators.few_known import Labels
-from ebse.estimators.spreading import OWN, SHARPER, Clusterings, own_part, scales_for, spread_labels
+from ebse.estimators.spreading import OWN, SHARPER, YIELDING, Clusterings, own_part, scales_for, spread_labels
 
 GENERATOR = np.random.default_rng(3)
 N, K, C = 2, 5, 3
@@ -72,7 +72,7 @@ def test_rounds_against_loops(sizes: Any) -> None:
     assert len(np.unique(guesses)) > 1
     for found, expected in zip([*told.scores, *told.alone], [*scores, *alone], strict=True):
         np.testing.assert_allclose(found, expected.reshape(N * K, C), rtol=1e-10)
-    expected = np.ones(C) if sizes is None else scales_for(read(scores) ** SHARPER, sizes)
+    expected = np.ones(C) if sizes is None else scales_for(read(scores) ** SHARPER, sizes, yielding=YIELDING)
     np.testing.assert_allclose(told.scales, expected, rtol=1e-10)
 
 

@@ -91,6 +91,18 @@ def test_scaled_shares_have_the_sizes_asked_for() -> None:
     assert abs(p.mean(0) - sizes).max() > 0.1
 
 
+def test_sizes_that_yield_are_met_halfway() -> None:
+    """Factors ∝ (size / m)^(1 / yielding), m what shares then sum to: between what they were and the sizes."""
+    p = np.random.default_rng(0).dirichlet([3, 1, 1], size=500)
+    sizes = np.array([0.2, 0.3, 0.5])
+    scale = scales_for(p, sizes, yielding=0.5)
+    q = p * scale
+    m = (q / q.sum(1, keepdims=True)).mean(0)
+    expected = (sizes / m) ** 2
+    np.testing.assert_allclose(scale / scale[0], expected / expected[0], rtol=1e-6)
+    assert (abs(m - sizes) < abs(p.mean(0) - sizes)).all()
+
+
 def test_one_label_colours_a_blob() -> None:
     points, y = blobs()
     spread = SpreadingClassifier(n_clusters=24, random_state=0).fit(points[:3], y[:3], X_unlabeled=points[3:])
@@ -125,19 +137,21 @@ def test_rows_without_a_label_are_announced(mark: Any) -> None:
 
 
 def test_several_representations_are_averaged() -> None:
-    points, y = blobs()
+    """What reaches a row is, q ∝ p^¼, on rows that every class reaches."""
     # In rounds rows speak for what both say together.
     settings: dict[str, Any] = {"n_clusters": 24, "n_clusterings": 2, "n_rounds": 0, "random_state": 0}
-    both = SpreadingClassifier([None, PCA(1)], **settings)
-    both.fit(points[:3], y[:3], X_unlabeled=points[3:])
-    alone = [
-        SpreadingClassifier(one, **settings)
-        .fit(points[:3], y[:3], X_unlabeled=points[3:])
-        .predict_proba(points)
-        for one in (None, PCA(1))
-    ]
-    np.testing.assert_allclose(both.predict_proba(points), np.mean(alone, axis=0))
-    assert [c.centres.shape for c in both.clusterings_] == [(2, 24, 2), (2, 24, 1)]
+
+    def fitted(representation: Any) -> Any:
+        return SpreadingClassifier(representation, **settings).fit(X[:3], [0, 1, 2], X_unlabeled=X[3:])
+
+    def reached(representation: Any) -> Any:
+        q = fitted(representation).predict_proba(X) ** 0.25
+        return q / q.sum(1, keepdims=True)
+
+    alone = [reached(one) for one in (None, PCA(1))]
+    assert abs(alone[0] - alone[1]).max() > 0.01
+    np.testing.assert_allclose(reached([None, PCA(1)]), np.mean(alone, axis=0), rtol=1e-6)
+    assert [c.centres.shape for c in fitted([None, PCA(1)]).clusterings_] == [(2, 24, 4), (2, 24, 1)]
 
 
 def test_known_sizes_help_and_wrong_ones_harm() -> None:

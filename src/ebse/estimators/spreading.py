@@ -27,6 +27,8 @@ SHARPER = 4
 """Power of what reaches a row, in its shares: a row is of one class, and sizes count rows."""
 LEAST = 1e-3
 """What is less counts as nothing: a row's part at a far centre, or how much more one class reaches a row."""
+YIELDING = 0.1
+"""Of the sizes, at last: rows of a class that are a tenth too many weigh 0.4 as much, not nothing."""
 SINKHORN, LARGEST = 50, 1e6
 """Scalings that class sizes are fitted by, and how far factors may differ."""
 BLOCK = 4_096
@@ -158,7 +160,7 @@ def spread_labels(
             for c, arrived, at in zip(clusterings, own, others, strict=True)
         ]
     if sizes is not None:
-        scales = scales_for(shares(reached(others, scores)), sizes)
+        scales = scales_for(shares(reached(others, scores)), sizes, yielding=YIELDING)
     k = clusterings[0].centres.shape[1]
     return Told(scores, scales, alone, nearest_centres(places[0][:, :k]))
 
@@ -194,15 +196,16 @@ def shares(q: Array) -> Array:
     return found
 
 
-def scales_for(p: Array, sizes: Array) -> Array:
+def scales_for(p: Array, sizes: Array, *, yielding: float = 0) -> Array:
     """Factors of the classes with which shares p (N, n_classes) sum to ``sizes``, by Sinkhorn's rounds.
 
+    Where sizes yield, shares sum to m with factors ∝ (size / m)^(1 / yielding): the nearer, the less is done.
     Sizes that contradict shares altogether cannot be reached; factors then stay within LARGEST of each other.
     """
     scale = np.ones(p.shape[1])
     for _ in range(SINKHORN):
         of_rows = 1 / np.maximum(p @ scale, 1e-300)
-        scale = sizes * len(p) / np.maximum(p.T @ of_rows, 1e-300)
+        scale = (sizes * len(p) / np.maximum(p.T @ of_rows, 1e-300)) ** (1 / (1 + yielding))
         scale = np.maximum(scale / scale.max(), 1 / LARGEST)
     return scale
 
