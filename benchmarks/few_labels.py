@@ -158,21 +158,21 @@ def methods(
         "VAE (peer)": lambda: peers.Autoencoder(seed=seed),
         "UMAP (peer)": peers.umap,
     }
-    for name, view in made.items():
+
+    def learned(name: str) -> Seen:
+        path = options.keep / f"{name} {seed} {of_what}.npz" if options.keep else None
+        return seen(made[name], task, path)
+
+    for name in made:
         names = [f"spreading on {name}{sizes}" for sizes in ("", ", sizes")]
         nearest = name == "UMAP (peer)"
         names += ["UMAP, nearest label (peer)"] * nearest
-        path = options.keep / f"{name} {seed} {of_what}.npz" if options.keep else None
-        yield (
-            names,
-            lambda view=view, path=path, nearest=nearest: spreading(
-                seen(view, task, path), task, seed, nearest=nearest
-            ),
-        )
+        yield names, lambda name=name, nearest=nearest: spreading(learned(name), task, seed, nearest=nearest)
     if seed == options.seeds[0]:
-        # Nothing is drawn here: another seed would give the same.
-        names = [f"{name} (peer)" for name in peers.ON_GRAPHS]
-        yield names, lambda: graphs(task)
+        # On the inputs nothing is drawn: another seed would give the same.
+        for where, view in (("", "inputs"), (", a VAE's means", "VAE (peer)")):
+            names = [f"{name}{where} (peer)" for name in peers.ON_GRAPHS]
+            yield names, lambda view=view: graphs(learned(view), task)
         if len(task.rows) <= FEW_ROWS:
             names = ["scikit-learn's LabelSpreading (peer)"]
             yield names, lambda: ([peers.label_spreading(task.rows, task.X, task.y)], 0.0)
@@ -185,10 +185,11 @@ def sources() -> int:
     return zlib.crc32(b"".join(path.read_bytes() for path in paths))
 
 
-def graphs(task: Task) -> tuple[list[Predict], float]:
-    """Labels on the graph of all rows."""
+def graphs(found: Seen, task: Task) -> tuple[list[Predict], float]:
+    """Labels on the graph of all rows in a representation."""
     began = time.perf_counter()
-    return peers.on_graphs(task.rows, task.X, task.y), time.perf_counter() - began
+    methods = peers.on_graphs(found.rows, found.pool[task.part], task.y)
+    return methods, found.seconds + time.perf_counter() - began
 
 
 def seen(view: Callable[[], Any], task: Task, path: Path | None) -> Seen:
