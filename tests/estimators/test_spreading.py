@@ -183,8 +183,12 @@ def test_known_sizes_help_and_wrong_ones_harm() -> None:
             [0, 1],
             "class_sizes must be positive and sum to 1, got .* sum to 0.7",
         ),
-        ({"class_sizes": {0: 0.5, 2: 0.5}}, [0, 1], "class_sizes must have a share for every class"),
-        ({"class_sizes": {0: 0.2, 1: 0.3, 2: 0.5}}, [0, 1], "got 2, which no row is labelled with"),
+        (
+            {"class_sizes": {0: 0.5, 2: 0.5}},
+            [0, 1],
+            "class_sizes must have a share for each of the classes .0, 1., got no share for 1 and one for 2",
+        ),
+        ({"class_sizes": {0: 0.2, 1: 0.3, 2: 0.5}}, [0, 1], "got one for 2, which no row is labelled with"),
         ({"class_sizes": "all"}, [0, 1], "class_sizes must be None, 'equal' or a mapping"),
         ({"class_sizes": {0: np.nan, 1: 0.5}}, [0, 1], "class_sizes must be positive and sum to 1"),
         ({"class_sizes": {0: "a", 1: 0.5}}, [0, 1], "class_sizes must hold numbers"),
@@ -228,6 +232,13 @@ def test_a_representation_of_other_columns(frozen: Any, n_columns: int) -> None:
 def test_bad_rows_without_a_label(X_unlabeled: Any, kind: type[Exception]) -> None:
     with pytest.raises(kind, match="X_unlabeled must have rows like those of X"):
         SpreadingClassifier().fit(X[:2], [0, 1], X_unlabeled=X_unlabeled)
+
+
+def test_classes_that_are_lost_are_said() -> None:
+    spread = SpreadingClassifier(random_state=0).fit(X[:3], ["a", "b", "c"], X_unlabeled=X[3:])
+    with pytest.warns(UserWarning, match="no label is of 'b' any more, .* relabel takes all labels"):
+        spread.relabel(X[[0, 2]], ["a", "c"])
+    assert spread.classes_.tolist() == ["a", "c"]
 
 
 def test_settings_are_checked_when_labels_are_told_again() -> None:

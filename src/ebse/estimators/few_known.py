@@ -50,7 +50,10 @@ def shares_of(sizes: Any, classes: Array) -> npt.NDArray[np.float64] | None:
     if isinstance(sizes, pd.Series):
         sizes = sizes.to_dict()
     if not isinstance(sizes, Mapping):
-        raise ValueError(f"class_sizes must be None, 'equal' or a mapping, got {sizes!r}; pass one of these")
+        raise ValueError(
+            f"class_sizes must be None, 'equal' or a mapping, got {sizes!r}; pass one of these, for one "
+            "{0: 0.9, 1: 0.1}"
+        )
     try:
         shares = np.array([float(x) for x in sizes.values()])
     except (TypeError, ValueError):
@@ -58,11 +61,11 @@ def shares_of(sizes: Any, classes: Array) -> npt.NDArray[np.float64] | None:
     known = classes.tolist()
     lacking, strange = [c for c in known if c not in sizes], [c for c in sizes if c not in set(known)]
     if lacking or strange:
-        what = [f"none for {c!r}" for c in lacking[:1]]
-        what += [f"{c!r}, which no row is labelled with" for c in strange[:1]]
+        what = [f"no share for {', '.join(map(repr, lacking))}"] if lacking else []
+        what += [f"one for {', '.join(map(repr, strange))}, which no row is labelled with"] if strange else []
         raise ValueError(
-            f"class_sizes must have a share for every class ({known}), got {' and '.join(what)}; give one "
-            "for each, and label at least one row of each"
+            f"class_sizes must have a share for each of the classes {known}, got {' and '.join(what)}; name "
+            "classes as the labels do, words or numbers, and label at least one row of each"
         )
     if not (len(shares) and (shares > 0).all()):
         raise ValueError(

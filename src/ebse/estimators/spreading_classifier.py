@@ -160,6 +160,13 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._require_options()
         X, y, known = self._split(X, y, reset=False)
         labels = self._labels(y[known])
+        lost = np.setdiff1d(self.classes_, labels.classes).tolist()
+        if lost and np.isin(labels.classes, self.classes_).all():
+            warnings.warn(
+                f"no label is of {', '.join(map(repr, lost))} any more, and no row will be taken for that: "
+                "relabel takes all labels that are known, not only new ones",
+                stacklevel=2,
+            )
         places = self._places(X[known])
         told = spread_labels(self.clusterings_, places, labels, self.speaking_at_, n_rounds=self.n_rounds)
         return self._keep(labels, told)

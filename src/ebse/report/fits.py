@@ -93,8 +93,8 @@ def _labels(folder: Path, row: Row) -> list[Part]:
                 Heading("Rows to label next"),
                 Text(
                     f"{which} Row 1 is the first below the names. Shares rank rows; they are no "
-                    f"probabilities, {'far too unsure' if spread else 'with few labels far too sure'} of "
-                    "themselves. All rows: predictions.csv, beside this page."
+                    "probabilities, and with few labels they can be sure of what is wrong. All rows: "
+                    "predictions.csv, beside this page."
                 ),
                 Table(doubtful),
             ]
