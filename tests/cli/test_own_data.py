@@ -92,7 +92,9 @@ def test_labels_spread_where_most_rows_have_none(
     write("few.csv", 4)
     write("all.csv", 60)
     assert ran(f"fit few.csv --label kind --out run {SMALL}", monkeypatch) == 0
-    assert "Most rows have no label: the labels spread over all rows" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "Most rows have no label: the labels spread over all rows" in printed.out
+    assert "s  labels spread over all rows" in printed.err
     assert set(held(folder / "run")) == MADE | {SPREAD}
     (labels,) = (row for row in read_results(folder / "run") if row["kind"] == "labels")
     assert labels["source"] == "spreading"

@@ -223,7 +223,7 @@ def _labels(
     label_next: list[int] = []
     _save(run.folder / LABELLED, X=labelled.X, y=labelled.y)
     if spreads(known):
-        listener(Step("labels spread over all rows", 0, 1, "step"))
+        listener(Step("labels spread over all rows", 0, 1))
         X = on_unit_scale(rbse, prepared(rbse, columns, rows.X))
         told: dict[str, Any] = {"sizes": run.config.class_sizes, "n_rounds": run.config.n_rounds}
         spread = spread_over(X, known, labelled.y, seed=seed, **told)
