@@ -188,8 +188,8 @@ def sources() -> int:
 def graphs(found: Seen, task: Task) -> tuple[list[Predict], float]:
     """Labels on the graph of all rows in a representation."""
     began = time.perf_counter()
-    methods = peers.on_graphs(found.rows, found.pool[task.part], task.y)
-    return methods, found.seconds + time.perf_counter() - began
+    predictors = peers.on_graphs(found.rows, found.pool[task.part], task.y)
+    return predictors, found.seconds + time.perf_counter() - began
 
 
 def seen(view: Callable[[], Any], task: Task, path: Path | None) -> Seen:
@@ -227,8 +227,8 @@ def spreading(found: Seen, task: Task, seed: int, *, nearest: bool) -> tuple[lis
 
         return predict
 
-    methods = [spread(None), spread("equal"), *([peers.nearest_label(X, task.y)] if nearest else [])]
-    return methods, seconds
+    predictors = [spread(None), spread("equal"), *([peers.nearest_label(X, task.y)] if nearest else [])]
+    return predictors, seconds
 
 
 def asked(predict: Predict, task: Task, n_shots: int) -> list[float]:

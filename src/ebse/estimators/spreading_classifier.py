@@ -132,7 +132,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         rows = X if X_unlabeled is None else np.concatenate([X, self._more(X_unlabeled)])
         seed = seed_of(self.random_state)
-        representations = [learned(one, rows, seed) for one in self._given()]
+        representations = [learned(one, rows, seed) for one in self._given_representations()]
         views, held = zip(*(view_of(one, rows) for one in representations), strict=True)
         k = self._how_many(min(n_distinct(Z) for Z in held))
         clusterings = [clustered(Z, k, n_clusterings=self.n_clusterings, seed=seed) for Z in held]
@@ -211,7 +211,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _places(self, X: Array) -> Places:
         return [c.places(view(X)) for c, view in zip(self.clusterings_, self.views_, strict=True)]
 
-    def _given(self) -> list[Any]:
+    def _given_representations(self) -> list[Any]:
         given = self.representation
         return list(given) if isinstance(given, (list, tuple)) else [given]
 
@@ -283,9 +283,9 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if isinstance(self.n_clusters, str):
                 raise ValueError(f"n_clusters must be 'auto' or a number, got {self.n_clusters!r}; pass one")
             count("n_clusters", self.n_clusters)
-        if not self._given():
+        if not self._given_representations():
             raise ValueError("representation must have a transformer, got none; pass None for the inputs")
-        for one in self._given():
+        for one in self._given_representations():
             if one is not None:
                 require_estimator("representation", one, "transform", "ContrastiveFeatures()")
         if np.ndim(self.unlabeled_label) > 0:

@@ -186,8 +186,7 @@ def load(folder: Path) -> Fitted:
     if (folder / LABELLED).exists():
         labelled = Labelled(**read_arrays(folder / LABELLED, "X", "y"))
     held = (folder / SPREAD).exists()
-    told: dict[str, Any] = {"sizes": config.class_sizes, "n_rounds": config.n_rounds}
-    spread = load_spread(folder / SPREAD, **told) if held else None
+    spread = load_spread(folder / SPREAD, **config.spreading) if held else None
     return Fitted(folder, config, _columns(folder), RBSE.load(folder / MODEL), labelled, spread)
 
 
@@ -225,8 +224,7 @@ def _labels(
     if spreads(known):
         listener(Step("labels spread over all rows", 0, 1))
         X = on_unit_scale(rbse, prepared(rbse, columns, rows.X))
-        told: dict[str, Any] = {"sizes": run.config.class_sizes, "n_rounds": run.config.n_rounds}
-        spread = spread_over(X, known, labelled.y, seed=seed, **told)
+        spread = spread_over(X, known, labelled.y, seed=seed, **run.config.spreading)
         save_spread(run.folder / SPREAD, spread)
         unlabelled = np.flatnonzero(~known)
         label_next = (unlabelled[spread.suggest(X[unlabelled], N_NEXT)] + 1).tolist()

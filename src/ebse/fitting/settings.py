@@ -71,6 +71,11 @@ class FitConfig:
             name: getattr(self, name) for name in ("label", "id", "drop", "delimiter", "array", "missing")
         }
 
+    @property
+    def spreading(self) -> dict[str, Any]:
+        """What labels that spread are told."""
+        return {"sizes": self.class_sizes, "n_rounds": self.n_rounds}
+
     def differs(self, name: str) -> bool:
         """Whether a setting is another than by default."""
         return bool(getattr(self, name) != getattr(FitConfig, name))
