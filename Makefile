@@ -13,7 +13,7 @@ $(STAMP): pyproject.toml constraints.txt src/ebse/__init__.py
 	@touch $@
 
 demo: install
-	$(BIN)/python -m ebse.demo --out demo
+	$(BIN)/python -m ebse.cli.demo --out demo
 
 test: install
 	$(BIN)/python -m pytest -m "not slow"

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
-from ebse.data import read_idx
+from ebse.datasets import read_idx
 
 SIDE = 28
 DENSITY = 0.13
@@ -21,7 +21,7 @@ def binary_rows(n: int, folder: Path | None) -> tuple[Tensor, str]:
 
 
 def blobs(n: int, seed: int = 0) -> Tensor:
-    """Smooth noise around the centre of the image, cut where DENSITY of all pixels remain."""
+    """Smooth noise around the center of the image, cut where DENSITY of all pixels remain."""
     noise = torch.randn(n, 1, SIDE, SIDE, generator=torch.Generator().manual_seed(seed))
     for _ in range(2):
         noise = avg_pool2d(noise, 5, stride=1, padding=2)

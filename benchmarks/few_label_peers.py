@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 ON_GRAPHS = ("label spreading on the kNN graph", "Poisson learning", "Poisson learning, sizes")
-N_NEIGHBOURS, ALPHA = 10, 0.99
+N_NEIGHBORS, ALPHA = 10, 0.99
 """Of the graph, and the share of a label that is passed on at every step."""
 
 
@@ -24,15 +24,15 @@ def umap() -> Any:
 
 
 def nearest_label(X: Any, y: Any) -> Any:
-    """The label of the nearest labelled row."""
+    """The label of the nearest labeled row."""
     return lambda known, queries: KNeighborsClassifier(1).fit(X[known], y[known]).predict(X[queries])
 
 
 def label_spreading(rows: Any, X: Any, y: Any) -> Any:
-    """scikit-learn's LabelSpreading, ten neighbours and otherwise its defaults; for thousands of rows."""
+    """scikit-learn's LabelSpreading, ten neighbors and otherwise its defaults; for thousands of rows."""
 
     def predict(known: Any, queries: Any) -> Any:
-        model = LabelSpreading(kernel="knn", n_neighbors=N_NEIGHBOURS)
+        model = LabelSpreading(kernel="knn", n_neighbors=N_NEIGHBORS)
         unknown = np.full(len(rows), -1)
         model.fit(np.concatenate([X[known], rows]), np.concatenate([y[known], unknown]))
         p = model.predict_proba(X[queries])
@@ -57,17 +57,17 @@ class Autoencoder:
         self.encoder = self._layers(X.shape[1], 2 * self.n_latent)
         decoder = self._layers(self.n_latent, X.shape[1])
         n_updates = max(self.n_epochs * len(X) // 200, 5_000)
-        optimiser = torch.optim.Adam([*self.encoder.parameters(), *decoder.parameters()])
-        schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 1e-3, total_steps=n_updates + 1)
+        optimizer = torch.optim.Adam([*self.encoder.parameters(), *decoder.parameters()])
+        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-3, total_steps=n_updates + 1)
         for _ in range(n_updates):
             x = torch.from_numpy(X[rng.integers(len(X), size=200)])
             mean, log_variance = self.encoder(x).chunk(2, 1)
             z = mean + torch.randn_like(mean) * (log_variance / 2).exp()
             errors = functional.binary_cross_entropy_with_logits(decoder(z), x, reduction="sum")
             divergence = -0.5 * (1 + log_variance - mean**2 - log_variance.exp()).sum()
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             ((errors + divergence) / len(x)).backward()
-            optimiser.step()
+            optimizer.step()
             schedule.step()
         return self
 
@@ -82,7 +82,7 @@ class Autoencoder:
 
 
 def on_graphs(rows: Any, X: Any, y: Any) -> list[Any]:
-    """Label spreading and Poisson learning on the nearest-neighbour graph of all rows and the labelled ones.
+    """Label spreading and Poisson learning on the nearest-neighbor graph of all rows and the labeled ones.
 
     A query takes what its own nearest rows have, weighed as in the graph: it is asked on its own.
     """
@@ -126,8 +126,8 @@ def on_graphs(rows: Any, X: Any, y: Any) -> list[Any]:
 
 
 def nearest_of(rows: Any, X: Any) -> tuple[Any, Any]:
-    """Numbers and squared distances (N, N_NEIGHBOURS + 1) of the rows that are nearest to each of X."""
-    found = [torch.cdist(x, torch.from_numpy(rows)).topk(N_NEIGHBOURS + 1, largest=False) for x in blocks(X)]
+    """Numbers and squared distances (N, N_NEIGHBORS + 1) of the rows that are nearest to each of X."""
+    found = [torch.cdist(x, torch.from_numpy(rows)).topk(N_NEIGHBORS + 1, largest=False) for x in blocks(X)]
     distances, near = (torch.cat([part[i] for part in found]).numpy() for i in range(2))
     return near, distances.astype(np.float64) ** 2
 

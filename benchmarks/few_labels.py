@@ -2,7 +2,7 @@
 
     python benchmarks/few_labels.py --data FOLDER|digits --seeds 0 1 2 --shots 1 2 5 --json few_labels.json
 
-Labelled examples and queries are images that nothing was learned from: of these the second half; with
+Labeled examples and queries are images that nothing was learned from: of these the second half; with
 ``--choose``, for choosing settings, the first. Queries are asked one at a time. What is in the file of
 ``--json`` already is not measured again; representations in the folder of ``--keep`` are not learned again:
 both only where they are of the same code.
@@ -24,16 +24,17 @@ from sklearn.pipeline import make_pipeline
 
 import ebse
 import few_label_peers as peers
-from ebse import RBSE, ContrastiveFeatures, SlowFeatures, SpreadingClassifier
-from ebse.data import binarise, load_images
+from ebse import RBSE, ContrastiveFeatures, SpreadingClassifier
+from ebse._atomic import in_place
+from ebse.datasets import binarize, load_images
 from ebse.evaluation import Episodes, draw_episodes
-from ebse.files import in_place
+from ebse.semi_supervised import SlowFeatures
 
 FLAGS = ("rbm_epochs", "choose", "shuffle", "all_rows")
 FEW_ROWS = 10_000
 """Up to which scikit-learn's LabelSpreading is asked: it begins anew in every episode."""
 MOST_SHOTS = 5
-"""Labelled examples that episodes are drawn with, however few are used: so all have the same queries."""
+"""Labeled examples that episodes are drawn with, however few are used: so all have the same queries."""
 
 
 class Task(NamedTuple):
@@ -59,7 +60,7 @@ class Seen(NamedTuple):
 
 
 Predict = Callable[[Any, Any], Any]
-"""From numbers of labelled rows of X and numbers of queries to the labels of these."""
+"""From numbers of labeled rows of X and numbers of queries to the labels of these."""
 
 
 def main() -> None:
@@ -118,7 +119,7 @@ def task_of(options: argparse.Namespace) -> Task:
     episodes = draw_episodes(
         y, n_shots=most, n_queries=min(99, least - most), n_episodes=options.episodes, random_state=0
     )
-    rows, pool = (binarise(X, "grey") for X in (images.X if options.all_rows else images.unlabelled, pool))
+    rows, pool = (binarize(X, "gray") for X in (images.X if options.all_rows else images.unlabeled, pool))
     return Task(rows, pool, part, pool[part], y, episodes, options.shots)
 
 
@@ -153,7 +154,7 @@ def methods(
         "slow features, ensemble's walk": lambda: SlowFeatures(
             ensemble(), walk="ensemble", random_state=seed
         ),
-        "slow features, neighbours' walk": lambda: SlowFeatures(ensemble(), random_state=seed),
+        "slow features, neighbors' walk": lambda: SlowFeatures(ensemble(), random_state=seed),
         "contrastive features": lambda: ContrastiveFeatures(random_state=seed),
         "VAE (peer)": lambda: peers.Autoencoder(seed=seed),
         "UMAP (peer)": peers.umap,
@@ -222,7 +223,7 @@ def spreading(found: Seen, task: Task, seed: int, *, nearest: bool) -> tuple[lis
 
     def spread(sizes: Any) -> Predict:
         def predict(known: Any, queries: Any) -> Any:
-            classifier.set_params(class_sizes=sizes).relabel(X[known], task.y[known])
+            classifier.set_params(class_prior=sizes).relabel(X[known], task.y[known])
             return classifier.predict(X[queries])
 
         return predict

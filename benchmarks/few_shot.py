@@ -4,7 +4,7 @@
     python benchmarks/few_shot.py --data FOLDER --seeds 0 1 2 --sweeps auto 50 --json PATH
 
 FOLDER holds the four idx.gz files of MNIST or Fashion-MNIST. An RBSE learns from 50,000
-images without labels in 10 epochs, thresholded at 0.5 (or from all digits, grey); episodes come from the last
+images without labels in 10 epochs, thresholded at 0.5 (or from all digits, gray); episodes come from the last
 16,000 (or from the same digits). The 4,000 images between served for choosing settings: ``--choose``. Every
 method has the same episodes and the same logistic regression without penalty.
 """
@@ -20,11 +20,12 @@ import pandas as pd
 from sklearn.datasets import load_digits
 from sklearn.frozen import FrozenEstimator
 
-from ebse import RBSE, FewShotClassifier
-from ebse.data import load_images
-from ebse.estimators.walking import how_far, memory
+from ebse import RBSE
+from ebse._atomic import in_place
+from ebse.datasets import load_images
+from ebse.ensemble import RBSEClassifier
+from ebse.ensemble._chain_length import how_far, memory
 from ebse.evaluation import few_shot
-from ebse.files import in_place
 from ebse.preprocessing import threshold
 
 N_CHOOSING = 4_000
@@ -50,10 +51,10 @@ def main() -> None:
     if options.data == "digits":
         X, y = load_digits(return_X_y=True)
         X = (X / 16).astype(np.float32)
-        unlabelled, pool, labels = X, X, y
+        unlabeled, pool, labels = X, X, y
     else:
         images = load_images(options.data)
-        unlabelled, (pool, labels) = threshold(images.unlabelled), images.episodes
+        unlabeled, (pool, labels) = threshold(images.unlabeled), images.episodes
         pool = threshold(pool)
         part = slice(0, N_CHOOSING) if options.choose else slice(N_CHOOSING, N_CHOOSING + options.pool)
         pool, labels = pool[part], labels[part]
@@ -63,9 +64,9 @@ def main() -> None:
         if options.rate:
             settings["learning_rate"] = options.rate
         began = time.perf_counter()
-        rbse = RBSE(options.components, random_state=seed, **settings).fit(unlabelled)
+        rbse = RBSE(options.components, random_state=seed, **settings).fit(unlabeled)
         trained = time.perf_counter() - began
-        few = unlabelled[:: max(len(unlabelled) // 500, 1)]
+        few = unlabeled[:: max(len(unlabeled) // 500, 1)]
         kept = {s: round(memory(rbse, few, s, seed=0), 2) for s in (1, 2, 5, 10, 20, 50)}
         auto = how_far(rbse, few)
         print(f"seed {seed}: trained in {trained:.0f} s; memory by sweeps {kept}; auto: {auto}", flush=True)
@@ -73,7 +74,7 @@ def main() -> None:
         noise = {} if options.noise is None else {"noise": options.noise}
         for sweeps in options.sweeps:
             n_sweeps = sweeps if sweeps == "auto" else int(sweeps)
-            methods[f"walked {sweeps}"] = FewShotClassifier(
+            methods[f"walked {sweeps}"] = RBSEClassifier(
                 FrozenEstimator(rbse), n_sweeps=n_sweeps, random_state=0, **noise
             )
         result = few_shot(

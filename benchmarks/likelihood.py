@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from binary_rows import mnist
-from ebse.files import in_place
+from ebse._atomic import in_place
 from ebse.laws import Bernoulli, Gaussian, Law, Point
 from ebse.sampling import LogLikelihood, log_likelihood
 from ebse.training import EffectiveAscent, Training, initial_ensemble
@@ -37,13 +37,13 @@ CURVE_RATE = 0.02
 """So small that the noise of persistent chains does not blur the curves: at 0.1 they jump by nats."""
 PLOTTED = (1, 2, 3, 4, 6, 8, 11, 15, 20)
 ANCHORS = {
-    "small": "PyDeep's tutorial, PCD-1, 50 epochs, centred: -142.56 exact",
-    "large": "PyDeep's tutorial, PCD-1, 200 epochs, centred: -84.86 forward, -96.61 reverse",
+    "small": "PyDeep's tutorial, PCD-1, 50 epochs, centered: -142.56 exact",
+    "large": "PyDeep's tutorial, PCD-1, 200 epochs, centered: -84.86 forward, -96.61 reverse",
 }
 
 
 def begin(law: str, v: Tensor, K: int, rate: float, seed: int) -> Training:
-    """The library's defaults (PCD-1, centred, rate falling linearly to 0), without monitors."""
+    """The library's defaults (PCD-1, centered, rate falling linearly to 0), without monitors."""
     family, noise = LAWS[law]
     g = torch.Generator().manual_seed(seed)
     first = initial_ensemble(v, K, law=family, generator=g, **noise)

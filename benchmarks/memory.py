@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from binary_rows import binary_rows
-from ebse.representation import clamped_draws
+from ebse.ensemble.draws import posterior_draws
 from ours import ensemble
 
 N, K, DRAWS = 10_000, 400, 10
@@ -28,10 +28,10 @@ def main() -> None:
     folder = os.environ.get("EBSE_MNIST")
     v, _ = binary_rows(N, Path(folder) if folder else None)
     model, g = ensemble("Bernoulli RBSE", v, K), torch.Generator().manual_seed(0)
-    clamped_draws(model, v[:10], DRAWS, generator=g)
+    posterior_draws(model, v[:10], DRAWS, generator=g)
     Path("/proc/self/clear_refs").write_text("5")
     before = status("VmRSS")
-    clamped_draws(model, v, DRAWS, generator=g)
+    posterior_draws(model, v, DRAWS, generator=g)
     print((status("VmHWM") - before) / 1024)
 
 

@@ -57,7 +57,7 @@ class NaiveEnsemble:
         self.b = self.b + learning_rate * (v - v_model).mean(0)
         self.c = self.c + learning_rate * (h_data - h_model).mean(0)
 
-    def clamped_draws(self, v: Tensor, n_draws: int) -> Tensor:
+    def posterior_draws(self, v: Tensor, n_draws: int) -> Tensor:
         """P(h | v, θ) for n_draws models of every row: (N, n_draws, K)."""
         draws = []
         for _ in range(n_draws):

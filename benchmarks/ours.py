@@ -4,9 +4,9 @@ import torch
 from torch import Tensor
 
 from ebse import RBSE
+from ebse.ensemble.draws import posterior_draws
 from ebse.laws import Bernoulli, Gaussian, Law, Point
 from ebse.models import RestrictedBoltzmannEnsemble
-from ebse.representation import clamped_draws
 from ebse.sampling import State, collapsed_sweeps
 from ebse.training import Algorithm1, ContrastiveDivergence, EffectiveAscent, Training
 from naive import NaiveEnsemble
@@ -40,14 +40,14 @@ def training(
     batch_size: int,
     *,
     explicit: bool = False,
-    centred: bool = False,
+    centered: bool = False,
     threads: int | None = None,
 ) -> Contestant:
     """Whole epochs of ``Training.fit``, by CD-1 with θ integrated out or by Algorithm 1 with its k = 1."""
     session = Training(
         ensemble(law, v, K),
         e_step=Algorithm1(k=1) if explicit else ContrastiveDivergence(k=1),
-        m_step=EffectiveAscent(learning_rate=LEARNING_RATE, schedule="constant", centred=centred),
+        m_step=EffectiveAscent(learning_rate=LEARNING_RATE, schedule="constant", centered=centered),
         batch_size=batch_size,
         monitors=(),
         generator=generator(),
@@ -57,7 +57,7 @@ def training(
         session.fit(v, n_epochs)
         return n_epochs * len(v)
 
-    words = [law, "Algorithm 1" if explicit else "", "centred" if centred else ""]
+    words = [law, "Algorithm 1" if explicit else "", "centered" if centered else ""]
     return Contestant("ebse " + ", ".join(word for word in words if word), {"": run}, threads)
 
 
@@ -67,7 +67,7 @@ def draws(v: Tensor, K: int, n_draws: int) -> Contestant:
 
     def run(n_times: int) -> int:
         for _ in range(n_times):
-            clamped_draws(model, v, n_draws, generator=g)
+            posterior_draws(model, v, n_draws, generator=g)
         return n_times * len(v) * n_draws
 
     return Contestant(f"ebse clamped draws, {n_draws} a row", {"": run})
@@ -82,7 +82,7 @@ def estimator(v: Tensor, K: int, batch_size: int) -> Contestant:
         rbse.fit(rows)
         return n_epochs * len(rows)
 
-    return Contestant("ebse RBSE.fit", {"PCD-1, centred": run})
+    return Contestant("ebse RBSE.fit", {"PCD-1, centered": run})
 
 
 def estimator_draws(v: Tensor, K: int, n_draws: int) -> Contestant:
@@ -138,7 +138,7 @@ def naive_draws(v: Tensor, K: int) -> Contestant:
 
     def run(n_times: int) -> int:
         for _ in range(n_times):
-            model.clamped_draws(batch, 3)
+            model.posterior_draws(batch, 3)
         return n_times * len(batch) * 3
 
     return Contestant("tensors, clamped draws", {"10 rows at once": run})

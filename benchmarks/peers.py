@@ -43,7 +43,7 @@ def sklearn_rbm(v: Tensor, K: int, batch_size: int) -> Contestant:
 def rbms_rbm(v: Tensor, K: int, batch_size: int) -> Contestant:
     """``fit_batch_pcd`` and SGD, the step of ``rbms.training.pcd.train``, on batches of whole epochs.
 
-    ``train`` itself also writes to an HDF5 file at every step, which is left out. Gradients are not centred,
+    ``train`` itself also writes to an HDF5 file at every step, which is left out. Gradients are not centered,
     which is faster. Its "cd" starts chains at each batch, at the price of one product more than its "pcd".
     """
     from rbms.bernoulli_bernoulli.classes import BBRBM

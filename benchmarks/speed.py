@@ -112,8 +112,8 @@ def batch_100(report: Report, pace: Pace, v: Tensor) -> None:
         "bernoulli_vs_rbm": ours.training("Bernoulli RBSE", v, K, 100),
         "gaussian_vs_rbm": ours.training("Gaussian RBSE", v, K, 100),
     }
-    centred = ours.training("RBM", v, K, 100, centred=True)
-    report.race(pace, "batch 100", rbm, *laws.values(), centred, *theirs.values())
+    centered = ours.training("RBM", v, K, 100, centered=True)
+    report.race(pace, "batch 100", rbm, *laws.values(), centered, *theirs.values())
     for key, peer in theirs.items():
         report.compare(key, rbm, peer)
     for key, law in laws.items():

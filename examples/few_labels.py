@@ -11,30 +11,31 @@ from sklearn.datasets import load_digits
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
-from ebse import RBSE, FewShotClassifier
+from ebse import RBSE
+from ebse.ensemble import RBSEClassifier
 from ebse.evaluation import baselines, few_shot
 
 
 def main() -> None:
     """Fit, predict, compare, draw."""
     X, y = load_digits(return_X_y=True)
-    X = (X / 16).astype(np.float32)  # 16 is the largest grey value
+    X = (X / 16).astype(np.float32)  # 16 is the largest gray value
 
     # 1. An ensemble that learns from all digits; no label is looked at.
     rbse = RBSE(n_components=100, random_state=0, verbose=1).fit(X)
 
     # 2. Ten labels, the first of each digit.
-    labelled = np.array([np.flatnonzero(y == digit)[0] for digit in range(10)])
-    rest = np.setdiff1d(np.arange(len(y)), labelled)
-    few = FewShotClassifier(FrozenEstimator(rbse), random_state=0)
-    few.fit(X[labelled], y[labelled], X_unlabeled=X)
-    pixels = LogisticRegression(C=np.inf, max_iter=1000).fit(X[labelled], y[labelled])
+    labeled = np.array([np.flatnonzero(y == digit)[0] for digit in range(10)])
+    rest = np.setdiff1d(np.arange(len(y)), labeled)
+    few = RBSEClassifier(FrozenEstimator(rbse), random_state=0)
+    few.fit(X[labeled], y[labeled], X_unlabeled=X)
+    pixels = LogisticRegression(C=np.inf, max_iter=1000).fit(X[labeled], y[labeled])
     print(f"walks {few.n_sweeps_} sweeps, draws from the {few.source_}")
     print(f"accuracy on the other {len(rest)}: {few.score(X[rest], y[rest]):.3f}")
     print(f"logistic regression on pixels:  {pixels.score(X[rest], y[rest]):.3f}")
 
     # 3. Ten labels are a matter of luck: a hundred such choices, the same for every method.
-    methods = baselines(X, image_shape=(8, 8), ensemble=rbse) | {"FewShotClassifier": few}
+    methods = baselines(X, image_shape=(8, 8), ensemble=rbse) | {"RBSEClassifier": few}
     print(few_shot(methods, X, y, n_queries=20, random_state=0, progress=True))
 
     # 4. What was learned, and where it is unsure.

@@ -17,7 +17,7 @@ from ebse import RBSE
 
 def main(seed: int = 0) -> None:
     """Train with scikit-learn, convert, compare, draw."""
-    X = (load_digits().data > 7).astype(np.float64)  # grey values go up to 16: a pixel is dark or not
+    X = (load_digits().data > 7).astype(np.float64)  # gray values go up to 16: a pixel is dark or not
     # Twelve hidden units are few enough to sum the likelihood exactly.
     rbm = BernoulliRBM(n_components=12, learning_rate=0.05, n_iter=30, random_state=seed).fit(X)
 

@@ -8,7 +8,7 @@ on these. A column has as many of one value as of the other: where more of one a
 is left is the other, and filling it in is right less than half of the time.
 
 The ensemble's size and number of fits were chosen with such entries in view, from some fifteen; with a
-tenth of the training it loses to the nearest neighbours.
+tenth of the training it loses to the nearest neighbors.
 """
 
 import numpy as np
@@ -35,15 +35,15 @@ def main(seed: int = 0) -> None:
     filled = {
         "SimpleImputer, mean": start,
         "SimpleImputer, most frequent": SimpleImputer(strategy="most_frequent").fit_transform(known),
-        "KNNImputer, 5 neighbours": KNNImputer(n_neighbors=5).fit_transform(known),
-        "KNNImputer, 20 neighbours": KNNImputer(n_neighbors=20).fit_transform(known),
+        "KNNImputer, 5 neighbors": KNNImputer(n_neighbors=5).fit_transform(known),
+        "KNNImputer, 20 neighbors": KNNImputer(n_neighbors=20).fit_transform(known),
         "RBSE, fitted once": first,
         "RBSE, fitted again": second,
     }
     print(f"{removed.sum()} of {X.size} entries removed")
     print(f"{'':<30}{'accuracy':>10}{'log-loss':>10}")
     for name, table in filled.items():
-        # Neighbours who all agree are sure, and a single error of theirs would cost infinitely much.
+        # Neighbors who all agree are sure, and a single error of theirs would cost infinitely much.
         p = np.clip(table[removed], 0.01, 0.99)
         accuracy = np.mean((p > 0.5) == X[removed])
         print(f"{name:<30}{accuracy:>10.3f}{log_loss(X[removed], p):>10.3f}")

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ebse.laws import Gaussian, Point
 from ebse.models import EnergyEnsemble, exact
-from ebse.models.leaves import rebuilt
+from ebse.models._leaves import rebuilt
 from ebse.training import monte_carlo_gradient
 
 PIXELS = torch.arange(10.0)

@@ -11,7 +11,7 @@ import csv
 import numpy as np
 from sklearn.datasets import load_wine
 
-N_LABELLED = 5
+N_LABELED = 5
 """Wines of each grower that have a label."""
 
 
@@ -20,10 +20,10 @@ def main() -> None:
     wine = load_wine()
     growers = np.array(["Aldo", "Berta", "Carla"])[wine.target]
     rng = np.random.default_rng(0)
-    labelled = np.concatenate(
-        [rng.permutation(np.flatnonzero(wine.target == k))[:N_LABELLED] for k in range(3)]
+    labeled = np.concatenate(
+        [rng.permutation(np.flatnonzero(wine.target == k))[:N_LABELED] for k in range(3)]
     )
-    for path, known in (("wine.csv", labelled), ("wine_known.csv", np.arange(len(growers)))):
+    for path, known in (("wine.csv", labeled), ("wine_known.csv", np.arange(len(growers)))):
         given = set(known.tolist())
         with open(path, "w", newline="") as file:
             table = csv.writer(file)

@@ -1,5 +1,6 @@
 """Tests run in float64, on one thread, with warnings as errors."""
 
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
@@ -8,6 +9,8 @@ import torch
 
 from ebse.kernels import words
 
+# A shell that starts the tests in the background ignores Ctrl-C for them; some tests send it to themselves.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # Two threads on arrays this small cost more than they save, the more so on a busy machine.
 torch.set_num_threads(1)
 # Before any test module is imported, so that their constants are float64, too.

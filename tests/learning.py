@@ -8,7 +8,7 @@ from ebse.laws import Law, Point
 from ebse.models import RestrictedBoltzmannEnsemble, exact
 
 D, K = 6, 3
-# Two patterns and their neighbours: an easy distribution that an untrained model is far from.
+# Two patterns and their neighbors: an easy distribution that an untrained model is far from.
 DATA = torch.tensor([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1], [1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 1]]).double()
 DATA = DATA.repeat(15, 1)
 

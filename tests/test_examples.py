@@ -21,7 +21,7 @@ def run(name: str, folder: Path) -> str:
 @pytest.mark.slow
 def test_few_labels(tmp_path: Path) -> None:
     said = run("few_labels.py", tmp_path)
-    assert "FewShotClassifier" in said
+    assert "RBSEClassifier" in said
     assert {path.name for path in tmp_path.iterdir()} == {"components.png", "few_labels.png"}
 
 

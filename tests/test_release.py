@@ -25,7 +25,7 @@ def asked(code: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("module", ["ebse", "ebse.cli.main"])
+@pytest.mark.parametrize("module", ["ebse", "ebse.cli.app"])
 def test_nothing_heavy_is_imported_at_once(module: str) -> None:
     loaded = asked(f"import {module}, sys; print(*sorted(sys.modules))").split()
     assert module in loaded
@@ -35,7 +35,7 @@ def test_nothing_heavy_is_imported_at_once(module: str) -> None:
 def test_what_is_public_is_there_when_it_is_asked_for() -> None:
     loaded = asked("import ebse, sys; ebse.RBSE; print(*sorted(sys.modules))").split()
     assert {"torch", "sklearn"} <= set(loaded)
-    assert set(dir(ebse)) >= {"RBSE", "FewShotClassifier", "__version__"}
+    assert set(dir(ebse)) >= {"RBSE", "SpreadingClassifier", "__version__"}
 
 
 def built(folder: Path) -> tuple[Path, Path]:

@@ -1,35 +1,26 @@
-"""Energy-based stochastic ensembles: a learned law over models."""
+"""Few labels and many unlabeled rows, and the energy-based stochastic ensembles of the paper."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ebse.estimators import (
-        RBSE,
-        ContrastiveFeatures,
-        FewShotClassifier,
-        Relabelled,
-        SlowFeatures,
-        SpreadingClassifier,
-    )
+    from ebse.ensemble import RBSE
+    from ebse.semi_supervised import ContrastiveFeatures, SpreadingClassifier
 
 __version__ = "0.1.0"
-__all__ = [
-    "RBSE",
-    "ContrastiveFeatures",
-    "FewShotClassifier",
-    "Relabelled",
-    "SlowFeatures",
-    "SpreadingClassifier",
-    "__version__",
-]
+__all__ = ["RBSE", "ContrastiveFeatures", "SpreadingClassifier", "__version__"]
+
+_PACKAGES = {
+    "RBSE": "ebse.ensemble",
+    "ContrastiveFeatures": "ebse.semi_supervised",
+    "SpreadingClassifier": "ebse.semi_supervised",
+}
 
 
 def __getattr__(name: str) -> Any:
-    # Torch and scikit-learn take seconds to import: they are when they are asked for.
-    if name in __all__:
-        from ebse import estimators
-
-        return getattr(estimators, name)
+    # PyTorch and scikit-learn take seconds to import: they are imported on first use.
+    if name in _PACKAGES:
+        return getattr(import_module(_PACKAGES[name]), name)
     raise AttributeError(f"module 'ebse' has no attribute {name!r}")
 
 

@@ -13,7 +13,7 @@ from PIL import Image
 
 RNG = np.random.default_rng(0)
 BITS = RNG.integers(0, 2, (40, 6))
-GREY = RNG.integers(0, 256, (6, 4, 3), dtype=np.uint8)
+GRAY = RNG.integers(0, 256, (6, 4, 3), dtype=np.uint8)
 NAMES = ("a", "b", "c", "d", "e", "f")
 
 
@@ -22,7 +22,7 @@ def table(*lines: str, names: str = "a,b,c", more: tuple[str, ...] = ("0,1,1", "
     return ("\n".join((names, *more, *lines)) + "\n").encode()
 
 
-def labelled(labels: list[str], *, names: tuple[str, ...] = NAMES, label: str = "kind") -> bytes:
+def labeled(labels: list[str], *, names: tuple[str, ...] = NAMES, label: str = "kind") -> bytes:
     """Forty rows of six binary columns, the label in a seventh."""
     lines = [",".join((*names, label))]
     for row, word in zip(BITS, labels, strict=True):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from cli.bad_files import NAMES, few_labels, labelled
+from cli.bad_files import NAMES, few_labels, labeled
 
 Change = Callable[[Path], object]
 
@@ -59,7 +59,7 @@ def both(*changes: Change) -> Change:
 
 
 WORDS = few_labels()
-NEW = labelled(WORDS)
-FIVE = labelled(WORDS, names=NAMES[:5])
+NEW = labeled(WORDS)
+FIVE = labeled(WORDS, names=NAMES[:5])
 OTHERS = NEW.replace(b"0,1", b"1,1")
-NO_LABELS = labelled([""] * 40)
+NO_LABELS = labeled([""] * 40)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.bad_files import few_labels, labelled
+from cli.bad_files import few_labels, labeled
 from cli.bad_runs import Bad
 from cli.lines import SMALL, assert_refused, ran
-from ebse.cli.shown import Progress
+from ebse.cli._show import Progress
 
 Copy = Callable[[str, Path], Path]
 
@@ -19,7 +19,7 @@ Copy = Callable[[str, Path], Path]
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the runs "run", "plain" and "stopped", and what they learned from, rows.csv."""
     folder = tmp_path_factory.mktemp("runs")
-    (folder / "rows.csv").write_bytes(labelled(few_labels()))
+    (folder / "rows.csv").write_bytes(labeled(few_labels()))
 
     def stop(progress: Progress, step: object) -> None:
         signal.raise_signal(signal.SIGINT)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ebse.cli.main import main
-from ebse.runs import LOCK
+from ebse.cli.app import main
+from ebse.workflow.run_folder import LOCK
 
 SMALL = "--n-components 4 --n-epochs 2"
 

@@ -9,7 +9,7 @@ import pytest
 
 from cli.bad_files import (
     BITS,
-    GREY,
+    GRAY,
     PICKLE,
     bomb,
     changed,
@@ -18,7 +18,7 @@ from cli.bad_files import (
     few_labels,
     idx,
     image,
-    labelled,
+    labeled,
     npy,
     npy_claiming,
     npz,
@@ -28,7 +28,7 @@ from cli.bad_files import (
 )
 from cli.lines import assert_refused
 from ebse.cli import fits
-from ebse.data.fetching import FILES
+from ebse.datasets._download import FILES
 
 
 class Bad(NamedTuple):
@@ -130,10 +130,10 @@ TABLES = {
     "no label column": csv(
         line="fit x.csv --label kind", piece="--label names, got 'kind'; it has 'a', 'b', 'c'"
     ),
-    "labels all empty": file("x.csv", labelled([""] * 40), "got no label at all", "--label kind"),
-    "one class": file("x.csv", labelled(["odd"] * 20 + [""] * 20), "one class, 'odd'", "--label kind"),
+    "labels all empty": file("x.csv", labeled([""] * 40), "got no label at all", "--label kind"),
+    "one class": file("x.csv", labeled(["odd"] * 20 + [""] * 20), "one class, 'odd'", "--label kind"),
     "a class for each row": file(
-        "x.csv", labelled([f"n{i}" for i in range(40)]), "labels that rows share", "--label kind"
+        "x.csv", labeled([f"n{i}" for i in range(40)]), "labels that rows share", "--label kind"
     ),
     "a label that is dropped": csv(
         line="fit x.csv --label a --drop a", piece="--label and --drop must name different"
@@ -146,7 +146,7 @@ TABLES = {
     "an empty column": csv(
         more=("0,,1", "1,,0"), line="fit x.csv --missing", piece="got none in 'b'; pass --drop 'b'"
     ),
-    "labels without being named": file("x.csv", labelled(LABELS), "'odd' in line 2, column 'kind'"),
+    "labels without being named": file("x.csv", labeled(LABELS), "'odd' in line 2, column 'kind'"),
 }
 
 ARRAYS = {
@@ -218,7 +218,7 @@ ARRAYS = {
     "labels of no kind": file("x.npz", npz(X=FLOATS), "got 'y'; it has '0'", "--label y"),
 }
 
-MNIST = dict(zip(FILES, (idx(GREY), idx(np.arange(6, dtype=np.uint8))) * 2, strict=True))
+MNIST = dict(zip(FILES, (idx(GRAY), idx(np.arange(6, dtype=np.uint8))) * 2, strict=True))
 
 
 def mnist(piece: str, *options: str, **others: bytes) -> Bad:
@@ -230,53 +230,53 @@ def mnist(piece: str, *options: str, **others: bytes) -> Bad:
 PICTURES = {
     "an empty folder": file("d/", None, "got none; check the folder"),
     "a folder of text": Bad({"d/x.txt": b"hello"}, "fit d", "d must hold images (.png"),
-    "gif alone": Bad({"d/x.gif": image(GREY[0], "GIF")}, "fit d", "d must hold images (.png"),
-    "gif named png": Bad({"d/x.png": image(GREY[0], "GIF")}, "fit d", "x.png must be an image (PNG"),
+    "gif alone": Bad({"d/x.gif": image(GRAY[0], "GIF")}, "fit d", "d must hold images (.png"),
+    "gif named png": Bad({"d/x.png": image(GRAY[0], "GIF")}, "fit d", "x.png must be an image (PNG"),
     "text named png": Bad({"d/x.png": b"hello"}, "fit d", "remove or mend it"),
     "an empty image": Bad({"d/x.png": b""}, "fit d", "x.png must be an image"),
-    "a cut image": Bad({"d/x.png": image(GREY[0])[:-25]}, "fit d", "x.png must be"),
+    "a cut image": Bad({"d/x.png": image(GRAY[0])[:-25]}, "fit d", "x.png must be"),
     "a cut photo": Bad(
         {"d/x.jpg": image(np.zeros((40, 40), np.uint8), "JPEG")[:-100]},
         "fit d",
         "x.jpg must be a whole image",
     ),
-    "a changed image": Bad({"d/x.png": changed(image(GREY[0]), 45)}, "fit d", "x.png must be"),
+    "a changed image": Bad({"d/x.png": changed(image(GRAY[0]), 45)}, "fit d", "x.png must be"),
     "a broken pgm": Bad({"d/x.pgm": b"P5\n2 x\n255\n1234"}, "fit d", "x.pgm must be"),
     "a cut pgm": Bad({"d/x.pgm": b"P5\n20 20\n255\n1234"}, "fit d", "x.pgm must be"),
     "several sizes": Bad(
-        {"d/x.png": image(GREY[0]), "d/z.png": image(GREY[0].T)},
+        {"d/x.png": image(GRAY[0]), "d/z.png": image(GRAY[0].T)},
         "fit d",
         "z.png of 4 × 3 and x.png of 3 × 4; scale them",
     ),
-    "one image": Bad({"d/x.png": image(GREY[0])}, "fit d", "at least 2 rows"),
+    "one image": Bad({"d/x.png": image(GRAY[0])}, "fit d", "at least 2 rows"),
     "a large image": Bad(
         {"d/x.png": png_claiming(3000, 3000)}, "fit d", "at most 4194304 pixels, got 3000 × 3000"
     ),
     "a huge image": Bad({"d/x.png": png_claiming(2**31 - 1, 2**31 - 1)}, "fit d", "x.png must be an image"),
     "an image of 16 bits": Bad(
-        {"d/x.png": image(GREY[0].astype(np.uint16) * 257)}, "fit d", "x.png must have 8 bits"
+        {"d/x.png": image(GRAY[0].astype(np.uint16) * 257)}, "fit d", "x.png must have 8 bits"
     ),
-    "another label": Bad({"d/x.png": image(GREY[0])}, "fit d --label kind", "pass --label folder"),
+    "another label": Bad({"d/x.png": image(GRAY[0])}, "fit d --label kind", "pass --label folder"),
     "no subfolders": Bad(
-        {"d/x.png": image(GREY[0]), "d/z.png": image(GREY[1])}, "fit d --label folder", "no label at all"
+        {"d/x.png": image(GRAY[0]), "d/z.png": image(GRAY[1])}, "fit d --label folder", "no label at all"
     ),
-    "a dropped pixel": Bad({"d/x.png": image(GREY[0])}, "fit d --drop 3", "--drop must be for columns"),
+    "a dropped pixel": Bad({"d/x.png": image(GRAY[0])}, "fit d --drop 3", "--drop must be for columns"),
     "a delimiter of images": Bad(
-        {"d/x.png": image(GREY[0])}, "info d --delimiter ,", "--delimiter must be for a table"
+        {"d/x.png": image(GRAY[0])}, "info d --delimiter ,", "--delimiter must be for a table"
     ),
-    "idx cut short": file("x.idx", idx(GREY)[:-5], "claims 72 bytes and that holds 67"),
-    "idx with more": file("x.idx", idx(GREY) + b"1", "claims 72 bytes and that holds more"),
-    "idx cut in its header": file("x-idx3-ubyte", idx(GREY)[:9], "ends within its header"),
-    "idx of floats": file("x.idx", idx(GREY.astype(">f4"), 0x0D), "of type 0x0d, and only unsigned bytes"),
+    "idx cut short": file("x.idx", idx(GRAY)[:-5], "claims 72 bytes and that holds 67"),
+    "idx with more": file("x.idx", idx(GRAY) + b"1", "claims 72 bytes and that holds more"),
+    "idx cut in its header": file("x-idx3-ubyte", idx(GRAY)[:9], "ends within its header"),
+    "idx of floats": file("x.idx", idx(GRAY.astype(">f4"), 0x0D), "of type 0x0d, and only unsigned bytes"),
     "idx of labels": file(
         "x.idx", idx(np.arange(9, dtype=np.uint8)), "as labels have; give the file of images"
     ),
-    "idx of four axes": file("x.idx", idx(GREY[None]), "hold images or rows, got shape (1, 6, 4, 3)"),
-    "idx without images": file("x.idx", idx(GREY[:0]), "0 rows"),
-    "idx and a label": file("x.idx", idx(GREY), "give the folder, and --label labels", "--label y"),
-    "idx, compressed and cut": file("x.gz", gzip.compress(idx(GREY))[:-15], "x.gz"),
+    "idx of four axes": file("x.idx", idx(GRAY[None]), "hold images or rows, got shape (1, 6, 4, 3)"),
+    "idx without images": file("x.idx", idx(GRAY[:0]), "0 rows"),
+    "idx and a label": file("x.idx", idx(GRAY), "give the folder, and --label labels", "--label y"),
+    "idx, compressed and cut": file("x.gz", gzip.compress(idx(GRAY))[:-15], "x.gz"),
     "idx, compressed and changed": file(
-        "x.gz", changed(gzip.compress(idx(GREY)), -6), "cannot be decompressed"
+        "x.gz", changed(gzip.compress(idx(GRAY)), -6), "cannot be decompressed"
     ),
     "a compressed bomb": file(
         "x.gz", gzip.compress(idx(np.zeros((70, 2**10, 2**10), np.uint8)), 6), "compressed 300 times"
@@ -284,8 +284,8 @@ PICTURES = {
     "a compressed table": file("x.csv.gz", gzip.compress(b"a,b\n0,1\n1,0\n"), "a file of another kind (.gz)"),
     "something compressed": file("x.gz", b"\x1f\x8b\x08" + bytes(7) + b"\xff" * 20, "a file of another kind"),
     "MNIST with another label": mnist("pass --label labels", "--label kind"),
-    "MNIST with labels too few": mnist("with a label for each", **{FILES[1]: idx(GREY[:3, 0, 0])}),
-    "MNIST cut short": mnist("claims 72 bytes", **{FILES[2]: idx(GREY)[:-9]}),
+    "MNIST with labels too few": mnist("with a label for each", **{FILES[1]: idx(GRAY[:3, 0, 0])}),
+    "MNIST cut short": mnist("claims 72 bytes", **{FILES[2]: idx(GRAY)[:-9]}),
 }
 
 CASES = {

@@ -78,7 +78,7 @@ DAMAGED = {
         both(rows(NEW.replace(b"\n1", b"\nx")), reconfigured("stopped", data="new.csv")),
     ),
     "resume, unknown settings": Bad(
-        "stopped", "resume stopped", "settings of this version of ebse", reconfigured("stopped", colour="red")
+        "stopped", "resume stopped", "settings of this version of ebse", reconfigured("stopped", color="red")
     ),
     "resume, bad settings": Bad(
         "stopped", "resume stopped", "n_components must", reconfigured("stopped", n_components="many")

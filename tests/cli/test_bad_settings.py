@@ -9,7 +9,7 @@ from cli.lines import assert_refused
 from ebse.cli import fits
 
 SETTINGS = {
-    "--class-sizes equal": "class_sizes must be left out where labels do not spread",
+    "--class-prior equal": "class_prior must be left out where labels do not spread",
     "--n-rounds 3": "n_rounds must be left out where labels do not spread",
     "--n-rounds -1": "n_rounds must be >= 0, got -1",
     "--n-components 0": "n_components must be >= 1, got 0",
@@ -41,7 +41,7 @@ SETTINGS = {
     "--random-state -1": "random_state must",
     "--random-state 99999999999": "random_state must",
     "--random-state dice": "--random-state",
-    "--colour red": "--colour",
+    "--color red": "--color",
     "--out": "--out",
     "--out notes.txt": "notes.txt must be a folder",
     "--out notes.txt/run": "notes.txt must be a folder",
@@ -49,7 +49,7 @@ SETTINGS = {
     "--out full --force": "full",
     "--config nowhere.toml": "nowhere.toml",
     "--config broken.toml": "at line 1",
-    "--config strange.toml": "colour",
+    "--config strange.toml": "color",
     "--config worse.toml": "n_components must be >= 1",
     "more.csv": "more.csv",
 }
@@ -57,7 +57,7 @@ FILES = {
     "notes.txt": "hello",
     "full/notes.txt": "hello",
     "broken.toml": "n_epochs = = 3\n",
-    "strange.toml": 'colour = "red"\n',
+    "strange.toml": 'color = "red"\n',
     "worse.toml": "n_components = 0\n",
 }
 

@@ -92,13 +92,13 @@ USE = {
         both(rows(NEW), rows(npz(X=BITS), "run/columns.npz")),
     ),
     "predict, half of the labels": Bad(
-        "run", "predict run new.csv", "labelled.npz must be", both(rows(NEW), cut("run/labelled.npz"))
+        "run", "predict run new.csv", "labeled.npz must be", both(rows(NEW), cut("run/labeled.npz"))
     ),
     "predict, pickled labels": Bad(
         "run",
         "predict run new.csv",
-        "labelled.npz must be",
-        both(rows(NEW), rows(npz(X=BITS, y=np.array([None])), "run/labelled.npz")),
+        "labeled.npz must be",
+        both(rows(NEW), rows(npz(X=BITS, y=np.array([None])), "run/labeled.npz")),
     ),
     "transform, draws as a table": Bad(
         "run",
@@ -147,7 +147,7 @@ USE = {
     "evaluate, 0 shots": Bad("run", "evaluate run --shots 0", "shots must be >= 1, got 0"),
     "evaluate, shots below 0": Bad("run", "evaluate run --shots 1 -2", "shots must be >= 1"),
     "evaluate, more shots than rows": Bad(
-        "run", "evaluate run --shots 10", "at least 11 labelled rows of every class, got 10"
+        "run", "evaluate run --shots 10", "at least 11 labeled rows of every class, got 10"
     ),
     "evaluate, no episodes": Bad("run", "evaluate run --n-episodes 0", "n_episodes must be >= 1"),
     "evaluate, a seed below 0": Bad(

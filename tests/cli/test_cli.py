@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.lines import ran
-from ebse.runs import read_header, read_results
+from ebse.workflow.run_folder import read_header, read_results
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 """Of models that were trained for one epoch."""
@@ -58,7 +58,7 @@ BAD = {
     "experiment one-shot --n-episodes many": "n-episodes",
     "experiment one-shot --n-episodes 0": "n_episodes must be >= 1",
     "experiment one-shot --laws normal": "laws must be one of",
-    "experiment one-shot --colour red": "colour",
+    "experiment one-shot --color red": "color",
     "experiment two-shot": "two-shot",
     "report nowhere": "folder must be a run, got nowhere",
     "report": "folders must have at least one run",
@@ -82,7 +82,7 @@ def test_bad_input_ends_with_one_line(
 
 @pytest.mark.slow
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "from ebse.cli.main import main; main()", "experiment", "one-shot"]
+    command = [sys.executable, "-c", "from ebse.cli.app import main; main()", "experiment", "one-shot"]
     settings = "--n-episodes 3 --n-queries 5 --laws point --no-baselines --n-epochs 3000"
     command += [*settings.split(), "--out", str(tmp_path / "run")]
     process = subprocess.Popen(

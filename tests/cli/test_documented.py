@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ebse.cli.main import app, main
+from ebse.cli.app import app, main
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -87,4 +87,4 @@ def test_commands_are_understood(page: Path, line: str) -> None:
 
 def test_commands_that_are_not_understood_are_found() -> None:
     with pytest.raises(Exception, match="Unknown option"):
-        app.parse_args(["fit", "x.csv", "--colour", "red"], exit_on_error=False, print_error=False)
+        app.parse_args(["fit", "x.csv", "--color", "red"], exit_on_error=False, print_error=False)

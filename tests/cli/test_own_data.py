@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cli.bad_files import BITS, GREY, NAMES, idx, labelled, npy, npz
+from cli.bad_files import BITS, GRAY, NAMES, idx, labeled, npy, npz
 from cli.conftest import Copy
 from cli.lines import SMALL, held, ran
-from ebse.cli.shown import Progress
-from ebse.fitting import spread
-from ebse.fitting.run import FILES, SPREAD, load
-from ebse.runs import read_header, read_results
+from ebse.cli._show import Progress
+from ebse.workflow import _spread as spread
+from ebse.workflow.fit import FILES, SPREAD, load
+from ebse.workflow.run_folder import read_header, read_results
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 """Of models that were trained for two epochs."""
@@ -53,7 +53,7 @@ def test_data_alone(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captu
     assert "100 %" in output.err
     assert "ebse transform runs/rows OTHER-DATA" in output.out
     run = folder / "runs" / "rows"
-    assert set(held(run)) == MADE - {"labelled.npz", "predictions.csv"}
+    assert set(held(run)) == MADE - {"labeled.npz", "predictions.csv"}
     assert [row["kind"] for row in read_results(run)] == ["training", "finished"]
 
 
@@ -104,7 +104,7 @@ def test_labels_spread_where_most_rows_have_none(
     page = (folder / "run" / "report.html").read_text()
     assert "Those that say most of other rows" in page
     found = said("predict run all.csv", monkeypatch, capsys)
-    assert found["n_labelled"] + found["n_learned"] == 60
+    assert found["n_labeled"] + found["n_learned"] == 60
     assert found["accuracy"] > 0.9
     # The same rows are taken for the same as in the run.
     predicted = [
@@ -115,7 +115,7 @@ def test_labels_spread_where_most_rows_have_none(
     rows = said("evaluate run all.csv --shots 1 --n-episodes 3", monkeypatch, capsys)["rows"]
     means = {row["method"]: row["mean"] for row in rows}
     assert means["SpreadingClassifier"] > 0.9
-    sized = "--class-sizes kind0=0.95,kind1=0.05"
+    sized = "--class-prior kind0=0.95,kind1=0.05"
     assert ran(f"fit few.csv --label kind --out sized {sized} {SMALL}", monkeypatch) == 0
     assert "kind0=0.95,kind1=0.05" in (folder / "sized" / "report.html").read_text()
     factors = [np.load(folder / run / SPREAD)["scales"] for run in ("run", "sized")]
@@ -125,7 +125,7 @@ def test_labels_spread_where_most_rows_have_none(
     # Sizes that are far from the true ones are believed, here and there.
     rows = said("evaluate sized all.csv --shots 1 --n-episodes 3", monkeypatch, capsys)["rows"]
     assert {row["method"]: row["mean"] for row in rows}["SpreadingClassifier"] < 0.8
-    for setting in ("class-sizes equal", "n-rounds 0"):
+    for setting in ("class-prior equal", "n-rounds 0"):
         assert ran(f"fit few.csv --out none --{setting} {SMALL}", monkeypatch) == 2
         name = setting.split()[0].replace("-", "_")
         assert f"{name} must be given with labels, got none" in capsys.readouterr().err
@@ -182,7 +182,7 @@ def test_answers_for_machines(
     assert said("info r", monkeypatch, capsys)["state"] == "finished"
     assert said("info r/model.safetensors", monkeypatch, capsys)["kind"] == "estimator"
     found = said("info rows.csv --label kind", monkeypatch, capsys)
-    assert (found["rows"], found["unlabelled"], found["labels"]) == (40, 20, {"even": 10, "odd": 10})
+    assert (found["rows"], found["unlabeled"], found["labels"]) == (40, 20, {"even": 10, "odd": 10})
     assert said("report r", monkeypatch, capsys)["report"] == "report.html"
 
 
@@ -221,7 +221,7 @@ def test_force_begins_anew(folder: Path, copied: Copy, monkeypatch: pytest.Monke
     copied("rows.csv", folder)
     copied("run", folder)
     assert ran(f"fit rows.csv --drop kind --out run --force {SMALL} --json", monkeypatch) == 0
-    assert set(held(folder / "run")) == MADE - {"labelled.npz", "predictions.csv"}
+    assert set(held(folder / "run")) == MADE - {"labeled.npz", "predictions.csv"}
     assert read_header(folder / "run")["config"]["label"] is None
 
 
@@ -248,7 +248,7 @@ def test_missing_entries_and_quantities(
 def test_other_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An archive with labels, and images in an idx file; hidden files have names, too."""
     (folder / "x.npz").write_bytes(npz(images=BITS, y=np.arange(40) % 2))
-    (folder / ".x-idx3-ubyte").write_bytes(idx(np.concatenate([GREY] * 3)))
+    (folder / ".x-idx3-ubyte").write_bytes(idx(np.concatenate([GRAY] * 3)))
     assert ran(f"fit x.npz --label y {SMALL} --json", monkeypatch) == 0
     assert ran("predict runs/x x.npz --json", monkeypatch) == 0
     assert ran(f"fit .x-idx3-ubyte {SMALL} --json", monkeypatch) == 0
@@ -274,7 +274,7 @@ def test_settings_from_a_file(folder: Path, copied: Copy, monkeypatch: pytest.Mo
 def test_a_stopped_fit_goes_on_as_if_nothing_had_been(
     epoch: int, settings: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
-    (folder / "rows.csv").write_bytes(labelled(["odd", "even"] * 20))
+    (folder / "rows.csv").write_bytes(labeled(["odd", "even"] * 20))
     line = f"fit rows.csv --label kind --n-components 4 --n-epochs 4 --batch-size 16 {settings}"
     assert ran(f"{line} --out whole", monkeypatch) == 0
 
@@ -292,7 +292,7 @@ def test_a_stopped_fit_goes_on_as_if_nothing_had_been(
     assert ran("resume parted", monkeypatch) == 0
     whole, parted = held(folder / "whole"), held(folder / "parted")
     assert set(whole) == set(parted) == MADE
-    for name in ("model.safetensors", "predictions.csv", "columns.npz", "labelled.npz", "pictures.npz"):
+    for name in ("model.safetensors", "predictions.csv", "columns.npz", "labeled.npz", "pictures.npz"):
         assert whole[name] == parted[name], name
 
 
@@ -333,4 +333,4 @@ def test_rows_are_called_by_a_column_and_those_learned_from_do_not_count(
     assert ran("predict runs/t all.csv --json", monkeypatch) == 0
     told = json.loads(capsys.readouterr().out)
     # Every pair of values with its label was among the eight rows that were learned from.
-    assert (told["n_learned"], told["n_labelled"], told["accuracy"]) == (40, 0, None)
+    assert (told["n_learned"], told["n_labeled"], told["accuracy"]) == (40, 0, None)

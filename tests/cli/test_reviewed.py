@@ -36,7 +36,7 @@ def test_force_leaves_a_run_alone_that_another_process_works_on(monkeypatch: pyt
     assert ran(f"fit t.csv {SMALL} --label kind", monkeypatch) == 0
     before = sorted(path.name for path in Path("runs/t").iterdir())
     code = (
-        "import pathlib, sys; from ebse.runs import Lock\n"
+        "import pathlib, sys; from ebse.workflow.run_folder import Lock\n"
         "held = Lock(pathlib.Path('runs/t')); print('held', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
@@ -92,7 +92,7 @@ def test_labels_may_not_change_between_stop_and_resume(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("ebse.fitting.run.save_pictures", stopped)
+        patch.setattr("ebse.workflow.fit.save_pictures", stopped)
         assert ran(f"fit t.csv {SMALL} --label kind", monkeypatch) == 130
     table("t.csv", ["0,1,z", *lines[1:]])
     assert ran("resume runs/t", monkeypatch) == 2
@@ -114,19 +114,19 @@ def test_a_page_takes_no_other_files_place(
 
 def test_images_of_another_size_or_scale(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     rng = np.random.default_rng(0)
-    grey = rng.integers(0, 256, (20, 3, 3), dtype=np.uint8)
-    np.savez("t.npz", X=grey, y=np.arange(20) % 2)
+    gray = rng.integers(0, 256, (20, 3, 3), dtype=np.uint8)
+    np.savez("t.npz", X=gray, y=np.arange(20) % 2)
     np.savez("large.npz", X=rng.integers(0, 256, (20, 4, 4), dtype=np.uint8))
-    np.savez("shares.npz", X=grey / 255)
+    np.savez("shares.npz", X=gray / 255)
     assert ran(f"fit t.npz {SMALL} --label y", monkeypatch) == 0
     assert ran("predict runs/t large.npz", monkeypatch) == 2
     assert "have 9 values in a row" in capsys.readouterr().err
     assert ran("predict runs/t shares.npz", monkeypatch) == 2
-    assert "grey values from 0 to 255, got values up to 1" in capsys.readouterr().err
-    np.savez("u.npz", X=(grey > 100).astype(float), y=np.arange(20) % 2)
+    assert "gray values from 0 to 255, got values up to 1" in capsys.readouterr().err
+    np.savez("u.npz", X=(gray > 100).astype(float), y=np.arange(20) % 2)
     assert ran(f"fit u.npz {SMALL} --label y", monkeypatch) == 0
     assert ran("predict runs/u t.npz", monkeypatch) == 2
-    assert "from 0 to 1, got grey values up to" in capsys.readouterr().err
+    assert "from 0 to 1, got gray values up to" in capsys.readouterr().err
 
 
 def test_other_compressions_and_long_headers_are_not_unpacked(
@@ -145,7 +145,7 @@ def test_nested_json_and_half_an_evaluation(monkeypatch: pytest.MonkeyPatch, cap
     table("t.csv", ["0,1,x", "1,0,y"] * 10)
     assert ran(f"fit t.csv {SMALL} --label kind", monkeypatch) == 0
     with Path("runs/t/rows.jsonl").open("a") as file:
-        for method, n in (("RBM mean", 4), ("FewShotClassifier", 6)):
+        for method, n in (("RBM mean", 4), ("RBSEClassifier", 6)):
             row = {"kind": "accuracy", "seed": None, "method": method, "n_shots": 1, "accuracies": [0.5] * n}
             file.write(json.dumps(row) + "\n")
     assert ran("report runs/t", monkeypatch) == 0
@@ -166,12 +166,12 @@ def test_a_bug_ends_with_one(monkeypatch: pytest.MonkeyPatch, capsys: Captured) 
     assert "this is a bug of ebse" in capsys.readouterr().err
 
 
-def separable(path: str, n: int, labelled: int, seed: int = 0) -> np.ndarray:
+def separable(path: str, n: int, labeled: int, seed: int = 0) -> np.ndarray:
     """Two classes that every column tells apart; quantities from 1 to 9, cut at 5 by all quartiles that matter."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % 2
     X = np.where(y[:, None] == 1, rng.uniform(6, 9, (n, 4)), rng.uniform(1, 4, (n, 4)))
-    words = [("high" if k else "low") if i < labelled else "" for i, k in enumerate(y)]
+    words = [("high" if k else "low") if i < labeled else "" for i, k in enumerate(y)]
     lines = [",".join([*(f"{x:.4f}" for x in row), word]) for row, word in zip(X, words, strict=True)]
     table(path, lines, names="a,b,c,d,kind")
     return np.where(y == 1, "high", "low")
@@ -189,12 +189,12 @@ def test_answers_are_right_where_they_are_known(monkeypatch: pytest.MonkeyPatch,
     capsys.readouterr()
     assert ran("predict runs/t new.csv --json", monkeypatch) == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["accuracy"], told["n_labelled"], told["predicted"]) == (1.0, 60, {"high": 30, "low": 30})
+    assert (told["accuracy"], told["n_labeled"], told["predicted"]) == (1.0, 60, {"high": 30, "low": 30})
     assert ran("evaluate runs/t new.csv --shots 1 5 --n-episodes 5 --json", monkeypatch) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert {row["method"]: row["mean"] for row in rows if row["n_shots"] == 5} == {
         "RBM mean": 1.0,
-        "FewShotClassifier": 1.0,
+        "RBSEClassifier": 1.0,
         "SpreadingClassifier": 1.0,
         "columns, logistic regression": 1.0,
     }

@@ -25,7 +25,7 @@ def shifted(image: Any, down: int, right: int) -> Any:
 
 
 def departs(found: Any, *, sign: int = 1) -> bool:
-    """Whether the shifts are not the image and then its 8 neighbours, row by row."""
+    """Whether the shifts are not the image and then its 8 neighbors, row by row."""
     steps = [(0, 0)] + [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i, j) != (0, 0)]
     return any(
         not np.array_equal(found[n, s], shifted(IMAGES[n], sign * i, sign * j))
@@ -120,7 +120,7 @@ def test_principal_components_are_fitted_on_what_is_given() -> None:
         (lambda: baselines(X, n_components=0), "n_components must be >= 1, got 0"),
         (
             lambda: baselines(X.tolist()[0]),
-            r"X_unlabelled must have shape \(N, D\), got \(6,\); pass one row per",
+            r"X_unlabeled must have shape \(N, D\), got \(6,\); pass one row per",
         ),
     ],
 )

@@ -4,15 +4,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ebse.evaluation.line_search import CURVATURE, DECREASE, Phi, wolfe_lengths
+from ebse.evaluation._line_search import CURVATURE, DECREASE, Phi, wolfe_lengths
 
-CENTRES = torch.logspace(-4, 4, 33)
+CENTERS = torch.logspace(-4, 4, 33)
 """Where parabolas have their minimum, with a first trial at 1."""
 GAP = torch.linspace(0.1, 12.0, 33)
 
 
 def parabola(t: Tensor) -> tuple[Tensor, Tensor]:
-    return (t - CENTRES) ** 2 / CENTRES, 2 * (t - CENTRES) / CENTRES
+    return (t - CENTERS) ** 2 / CENTERS, 2 * (t - CENTERS) / CENTERS
 
 
 def separable(t: Tensor) -> tuple[Tensor, Tensor]:
@@ -38,16 +38,16 @@ def test_lengths_satisfy_wolfes_conditions() -> None:
 
 def test_the_first_trial_does_not() -> None:
     """The twin: a step that is taken without a search."""
-    assert violations(parabola, torch.ones_like(CENTRES)).any()
+    assert violations(parabola, torch.ones_like(CENTERS)).any()
     assert violations(separable, torch.full_like(GAP, 1e3)).any()
 
 
 def test_a_function_does_not_see_the_others() -> None:
-    value, slope = parabola(torch.zeros_like(CENTRES))
-    together, _ = wolfe_lengths(parabola, value, slope, torch.ones_like(CENTRES))
-    for i, centre in enumerate(CENTRES):
+    value, slope = parabola(torch.zeros_like(CENTERS))
+    together, _ = wolfe_lengths(parabola, value, slope, torch.ones_like(CENTERS))
+    for i, center in enumerate(CENTERS):
 
-        def alone(t: Tensor, c: Tensor = centre) -> tuple[Tensor, Tensor]:
+        def alone(t: Tensor, c: Tensor = center) -> tuple[Tensor, Tensor]:
             return (t - c) ** 2 / c, 2 * (t - c) / c
 
         t, _ = wolfe_lengths(alone, value[i : i + 1], slope[i : i + 1], torch.ones(1))

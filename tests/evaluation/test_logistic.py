@@ -23,9 +23,9 @@ def overlapping(n_classes: int) -> tuple[Any, Any]:
 def few_shot_rows() -> tuple[Any, Any, Any]:
     """20 episodes with 10 noisy copies of an example of each of 5 classes, and queries: separable, d > n."""
     rng = np.random.default_rng(0)
-    centres = rng.normal(size=(20, 5, 80))
-    X = (centres[:, :, None] + rng.normal(size=(20, 5, 10, 80))).reshape(20, 50, 80)
-    queries = (centres[:, :, None] + 2 * rng.normal(size=(20, 5, 20, 80))).reshape(20, 100, 80)
+    centers = rng.normal(size=(20, 5, 80))
+    X = (centers[:, :, None] + rng.normal(size=(20, 5, 10, 80))).reshape(20, 50, 80)
+    queries = (centers[:, :, None] + 2 * rng.normal(size=(20, 5, 20, 80))).reshape(20, 100, 80)
     return X, np.tile(np.repeat(np.arange(5), 10), (20, 1)), queries
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ebse import noise
+from ebse import rng
 from ebse.kernels import products
 from ebse.kernels.products import Products
 from ebse.kernels.units import draw_units, mean_units
@@ -17,10 +17,10 @@ DENSITIES = [0.0, 0.1, 0.25, 0.9]
 """Lists of every length, and dense products."""
 
 
-def example(N: int, D: int, K: int, density: float, *, grey: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+def example(N: int, D: int, K: int, density: float, *, gray: bool = False) -> tuple[Tensor, Tensor, Tensor]:
     g = torch.Generator().manual_seed(N)
     v, W, h = (torch.rand(shape, generator=g).float() for shape in ((N, D), (D, K), (N, K)))
-    return (v < density).float() * (v if grey else 1), W - 0.5, h - 0.5
+    return (v < density).float() * (v if gray else 1), W - 0.5, h - 0.5
 
 
 @pytest.fixture(autouse=True)
@@ -38,11 +38,11 @@ def on_threads(
 
 @pytest.mark.parametrize(("N", "D", "K"), SHAPES)
 @pytest.mark.parametrize("density", DENSITIES)
-@pytest.mark.parametrize("grey", [False, True])
+@pytest.mark.parametrize("gray", [False, True])
 def test_products_agree_with_dense_ones(
-    N: int, D: int, K: int, density: float, grey: bool, on_threads: Callable[[], AbstractContextManager[None]]
+    N: int, D: int, K: int, density: float, gray: bool, on_threads: Callable[[], AbstractContextManager[None]]
 ) -> None:
-    v, W, h = example(N, D, K, density, grey=grey)
+    v, W, h = example(N, D, K, density, gray=gray)
     bias = torch.linspace(-1, 1, K).float()
     mean, drawn, plain_mean, plain_drawn = (torch.full((N, K), torch.nan).float() for _ in range(4))
     down, into = torch.full((N, D), torch.nan).float(), W.clone()
@@ -56,7 +56,7 @@ def test_products_agree_with_dense_ones(
     draw_units(v @ W, bias, 5, drawn=plain_drawn)
     plain_mean *= -0.5
     torch.testing.assert_close(mean, plain_mean, rtol=1e-5, atol=1e-6)
-    near = (noise.uniform(5, (N, K)) + 2 * plain_mean.double()).abs() < 1e-5
+    near = (rng.uniform(5, (N, K)) + 2 * plain_mean.double()).abs() < 1e-5
     assert ((drawn == plain_drawn) | near).all()
     torch.testing.assert_close(down, h @ W.T, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(into, 0.75 * W - 2 * v.T @ h, rtol=1e-5, atol=1e-4)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ebse import noise
+from ebse import rng
 from ebse.kernels import units
 from ebse.kernels.words import F32, U64
 
@@ -42,8 +42,8 @@ def test_fused_and_plain_units_agree(N: int, n: int, key: int) -> None:
     torch.testing.assert_close(mean.double(), p, rtol=3e-6, atol=1e-7)
     assert torch.equal(mean, mean_alone)
     assert torch.equal(drawn, alone)
-    near = (noise.uniform(key, (N, n)) - p).abs() < NEAR
-    assert ((drawn == noise.bernoulli(p, key)) | near).all()
+    near = (rng.uniform(key, (N, n)) - p).abs() < NEAR
+    assert ((drawn == rng.bernoulli(p, key)) | near).all()
 
 
 def test_plain_units_serve_other_types() -> None:
@@ -53,7 +53,7 @@ def test_plain_units_serve_other_types() -> None:
     units.draw_units(a, bias, 7, drawn=drawn)
     assert not units.fast(a)
     torch.testing.assert_close(mean, torch.sigmoid(a + bias))
-    assert torch.equal(drawn, noise.bernoulli(mean, 7))
+    assert torch.equal(drawn, rng.bernoulli(mean, 7))
 
 
 def test_certain_units_are_certain() -> None:

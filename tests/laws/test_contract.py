@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from ebse import noise
+from ebse import rng
 from ebse.laws import Law, Levels
 from examples import LAWS
 from monte_carlo import FAILURE_RATE, means_depart
@@ -108,7 +108,7 @@ def test_same_seed_same_sample_other_seed_other_sample(law: Law) -> None:
 
 
 def test_rows_draw_what_the_whole_draws(law: Law) -> None:
-    u = noise.uniform(5, (7, 2, 2))
+    u = rng.uniform(5, (7, 2, 2))
     whole = law.draw(T.expand(7, 2, 2), u)
     assert torch.equal(law.rows(slice(1, 2)).draw(T.expand(7, 2, 2)[:, 1:2], u[:, 1:2]), whole[:, 1:2])
 

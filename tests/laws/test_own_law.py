@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from ebse.ensemble.draws import posterior_draws
 from ebse.laws import Bernoulli, Gaussian, Laplace, Law, Levels, Point, SpikeSlab, Uniform
 from ebse.models import RestrictedBoltzmannEnsemble, exact
-from ebse.representation import clamped_draws
 from ebse.sampling import State, explicit_sweeps
 from examples import LAWS
 from monte_carlo import means_depart, states_depart
@@ -48,7 +48,7 @@ def signs() -> RestrictedBoltzmannEnsemble:
 
 def test_a_law_of_the_users_own_is_drawn(generator: torch.Generator) -> None:
     ensemble, v = signs(), torch.ones(1, 2)
-    draws = clamped_draws(ensemble, v, 50_000, generator=generator)
+    draws = posterior_draws(ensemble, v, 50_000, generator=generator)
     assert not means_depart(draws[0], ensemble.mean_h_given_v(v[0]))
     log_p = exact.log_joint_vh(ensemble)
     index = torch.multinomial(log_p.flatten().exp(), 50_000, replacement=True, generator=generator)

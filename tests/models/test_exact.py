@@ -211,7 +211,7 @@ def test_real_visibles_are_refused() -> None:
         exact.log_zeta(real)
 
 
-def test_grey_rows_are_refused() -> None:
+def test_gray_rows_are_refused() -> None:
     with pytest.raises(
         ValueError, match=r"v must be binary rows of shape \(N, 2\), got .*; threshold or sample"
     ):

@@ -35,7 +35,7 @@ def test_log_weight_integrates_theta_out(small: RestrictedBoltzmannEnsemble) -> 
 
 
 def test_collapse_agrees_with_a_sum_over_every_theta() -> None:
-    """All 2^11 (and 2^8 · 4³) parameter arrays, summed one by one: no factorisation is used."""
+    """All 2^11 (and 2^8 · 4³) parameter arrays, summed one by one: no factorization is used."""
     for W, b, c in [("bernoulli", "bernoulli", "bernoulli"), ("bernoulli", "levels", "point")]:
         small = ensemble(W, b, c, D=3 if b == "bernoulli" else 2, K=2)
         for v in ((1.0,) * small.D, (0.0, 1.0, 1.0)[: small.D]):
@@ -208,7 +208,7 @@ GOOD: dict[str, Any] = {"W": Point(torch.zeros(3, 2)), "b": Point(torch.zeros(3)
             r"b must have 1 axes, got shape \(3, 1\); W is \(D, K\)",
         ),
         ({"c": Point(torch.zeros(2).float())}, ValueError, r"must share one floating type, got .* convert"),
-        ({"visible": "grey"}, ValueError, r"visible must be one of 'binary', 'real', got 'grey'; pick"),
+        ({"visible": "gray"}, ValueError, r"visible must be one of 'binary', 'real', got 'gray'; pick"),
     ],
 )
 def test_constructor_errors(change: dict[str, object], error: type[Exception], message: str) -> None:

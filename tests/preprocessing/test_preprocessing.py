@@ -1,4 +1,4 @@
-"""Scaling to [0, 1] and binarisation, against loops."""
+"""Scaling to [0, 1] and binarization, against loops."""
 
 import numpy as np
 import pytest
@@ -30,9 +30,9 @@ def test_later_values_are_clipped() -> None:
     assert plain.apply(np.array([[2.0, -1.0]]))[0].tolist() == [1, 0]
 
 
-def test_images_are_divided_by_255_if_they_are_grey() -> None:
-    grey = np.array([[0.0, 3.0], [2.0, 0.0]], dtype=np.float32)
-    np.testing.assert_allclose(UnitScaling.found_in(grey, image=True).apply(grey), grey / 255)
+def test_images_are_divided_by_255_if_they_are_gray() -> None:
+    gray = np.array([[0.0, 3.0], [2.0, 0.0]], dtype=np.float32)
+    np.testing.assert_allclose(UnitScaling.found_in(gray, image=True).apply(gray), gray / 255)
     binary = np.array([[0.0, 1.0]], dtype=np.float32)
     np.testing.assert_array_equal(UnitScaling.found_in(binary, image=True).apply(binary), binary)
 

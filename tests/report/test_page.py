@@ -11,7 +11,7 @@ import pytest
 
 from ebse.report import write_report
 from ebse.report.summaries import BySeed, accuracies, aligned_claims, checked_claims, difference, interval
-from ebse.runs import CONFIG, FORMAT, ROWS
+from ebse.workflow.run_folder import CONFIG, FORMAT, ROWS
 
 
 def accuracy(method: str, values: list[float], seed: int | None = None, n_shots: int = 1) -> dict[str, Any]:

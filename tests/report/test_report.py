@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ebse.files import in_place
+from ebse._atomic import in_place
 from ebse.report.claims import CLAIMS, Row, claims_table, figures_table, verdicts
 from ebse.report.figure2 import figure2
 

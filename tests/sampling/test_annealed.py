@@ -10,7 +10,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from ebse import noise
+from ebse import rng
 from ebse.laws import Point
 from ebse.models import RestrictedBoltzmannEnsemble, exact
 from ebse.sampling import annealed
@@ -129,7 +129,7 @@ class Late(Path):
     ) -> tuple[Tensor, Tensor]:
         log_w = torch.zeros(len(v))
         for k, (before, beta) in enumerate(itertools.pairwise(betas)):
-            v = self.sweep(self.hidden_input(v), beta, noise.subkey(key, k))
+            v = self.sweep(self.hidden_input(v), beta, rng.subkey(key, k))
             log_w += self.log_ratio(v, self.hidden_input(v), before, beta)
         return log_w, v
 
@@ -170,7 +170,7 @@ def test_a_base_without_its_hidden_units_would_be_noticed(
 def test_one_key_for_all_temperatures_would_be_noticed(
     small: RestrictedBoltzmannEnsemble, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(noise, "subkey", lambda key, n: key)
+    monkeypatch.setattr(rng, "subkey", lambda key, n: key)
     assert any(departs(annealed_small(small, generator), float(exact.log_zeta(small)), 4000))
 
 
@@ -253,16 +253,16 @@ def test_the_seed_decides_and_one_key_is_taken(small: RestrictedBoltzmannEnsembl
     def run(seed: int) -> tuple[LogPartition, int]:
         g = torch.Generator().manual_seed(seed)
         found = annealed_log_partition(small, n_chains=10, n_temperatures=5, n_burn=5, generator=g)
-        return found, noise.draw_key(g)
+        return found, rng.draw_key(g)
 
     twin = torch.Generator().manual_seed(1)
-    noise.draw_key(twin)
+    rng.draw_key(twin)
     assert run(1) == run(1)
     assert run(1)[0] != run(2)[0]
-    assert run(1)[1] == noise.draw_key(twin)
+    assert run(1)[1] == rng.draw_key(twin)
 
 
-def test_few_start_rows_are_shared_and_grey_ones_drawn(generator: torch.Generator) -> None:
+def test_few_start_rows_are_shared_and_gray_ones_drawn(generator: torch.Generator) -> None:
     rows = torch.tensor([[0.0, 1.0, 0.0], [1.0, 0.0, 0.5]])
     chosen = annealed._chosen(rows, 100, 3)
     assert int((chosen[:, 0] == 1).sum()) == 50
@@ -319,5 +319,5 @@ def test_bad_arguments(options: dict[str, Any], message: str, generator: torch.G
 
 def test_real_visible_units_are_refused(generator: torch.Generator) -> None:
     real = RestrictedBoltzmannEnsemble(**ensemble().laws, visible="real")
-    with pytest.raises(ValueError, match=r"visible must be 'binary' .* got 'real'; no normalised density"):
+    with pytest.raises(ValueError, match=r"visible must be 'binary' .* got 'real'; no normalized density"):
         annealed_log_partition(real, generator=generator)

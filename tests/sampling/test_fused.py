@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from ebse import noise
-from ebse.sampling import State, clamped_sweeps, collapsed_sweeps, explicit_sweeps, rows
+from ebse import rng
+from ebse.sampling import State, clamped_sweeps, collapsed_sweeps, explicit_sweeps
+from ebse.sampling import _row_sweeps as rows
 from kernels.single import single
 from sampling.test_stationarity import stays, strong
 
@@ -45,10 +46,10 @@ def test_collapsed_sweeps_are_products_sigmoids_and_draws(dtype: torch.dtype) ->
     small = single(small) if dtype == torch.float32 else small
     v, h = (torch.ones(2000, n, dtype=dtype) for n in (3, 2))
     found = collapsed_sweeps(small, State(v, h), 2, generator=torch.Generator().manual_seed(3))
-    key = noise.draw_key(torch.Generator().manual_seed(3))
+    key = rng.draw_key(torch.Generator().manual_seed(3))
     for sweep in range(2):
-        v = noise.bernoulli(small.mean_v_given_h(h), noise.subkey(key, 2 * sweep))
-        h = noise.bernoulli(small.mean_h_given_v(v), noise.subkey(key, 2 * sweep + 1))
+        v = rng.bernoulli(small.mean_v_given_h(h), rng.subkey(key, 2 * sweep))
+        h = rng.bernoulli(small.mean_h_given_v(v), rng.subkey(key, 2 * sweep + 1))
     # In float32 a number next to its probability may fall on either side.
     allowed = 0 if dtype == torch.float64 else 1
     assert (found.v != v).any(-1).sum() + (found.h != h).any(-1).sum() <= allowed

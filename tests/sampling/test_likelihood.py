@@ -144,7 +144,7 @@ def test_bad_rows(v: torch.Tensor, message: str, generator: torch.Generator) -> 
 
 def test_real_visible_units_are_refused(generator: torch.Generator) -> None:
     real = RestrictedBoltzmannEnsemble(**ensemble().laws, visible="real")
-    with pytest.raises(ValueError, match=r"visible must be 'binary' .* got 'real'; no normalised density"):
+    with pytest.raises(ValueError, match=r"visible must be 'binary' .* got 'real'; no normalized density"):
         log_likelihood(real, V, generator=generator)
 
 

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ebse import noise
+from ebse import rng
 from ebse.laws import Bernoulli, Gaussian, Law, Point
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.sampling import State, clamped_sweeps, explicit_sweeps
-from ebse.sampling.rows import pass_over_rows
+from ebse.sampling._row_sweeps import pass_over_rows
 
 
 class LargestTensor(TorchDispatchMode):
@@ -70,9 +70,9 @@ def test_a_naive_sweep_would_be_noticed(generator: torch.Generator) -> None:
 def test_chunks_do_not_change_the_noise(law: str) -> None:
     """Units agree for any chunk size; sums over rows may differ in their last bits only."""
     small, state = chains(law, 30, 40, 20)
-    whole = pass_over_rows(small, state, noise.subkey(1, 0))
+    whole = pass_over_rows(small, state, rng.subkey(1, 0))
     for chunk_size in (1, 77, 1000):
-        part = pass_over_rows(small, state, noise.subkey(1, 0), chunk_size=chunk_size)
+        part = pass_over_rows(small, state, rng.subkey(1, 0), chunk_size=chunk_size)
         torch.testing.assert_close(part.v, whole.v)
         torch.testing.assert_close(part.h, whole.h)
 

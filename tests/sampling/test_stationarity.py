@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ebse import noise
+from ebse import rng
 from ebse.laws import Bernoulli, Gaussian, Law, Levels, Point, Uniform
 from ebse.models import EnergyEnsemble, LinearEnsemble, RestrictedBoltzmannEnsemble, Theta, exact
 from ebse.sampling import (
@@ -302,7 +302,7 @@ def test_langevin_moves_and_is_corrected(generator: torch.Generator) -> None:
     assert (after.theta["a"] != start).double().mean() > 0.5
     a = state.theta["a"]
     for _ in range(5):
-        xi = torch.special.ndtri(noise.uniform(noise.draw_key(generator), (n, 2)))
+        xi = torch.special.ndtri(rng.uniform(rng.draw_key(generator), (n, 2)))
         a = a - (a + a**3).clamp(-5, 5) / 2 + xi
     assert means_depart(a**2, second.expand(2))
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from ebse import noise
+from ebse import rng
+from ebse.ensemble.draws import chain_draws, posterior_draws
 from ebse.laws import Bernoulli, Gaussian, Law, Point
 from ebse.models import EnergyEnsemble, RestrictedBoltzmannEnsemble, Theta, exact
-from ebse.representation import clamped_draws, walked_draws
 from ebse.sampling import (
     ModelState,
     State,
@@ -54,7 +54,7 @@ def test_one_key_for_v_and_h_would_be_noticed(
 ) -> None:
     small = ensemble("bernoulli", "bernoulli", "bernoulli", D=2, K=2)
     state, log_p = start(small, generator)
-    monkeypatch.setattr(noise, "subkey", lambda key, n: key)
+    monkeypatch.setattr(rng, "subkey", lambda key, n: key)
     assert states_depart(*collapsed_sweeps(small, state, 2, generator=generator), log_p)
     assert states_depart(*explicit_sweeps(small, state, 2, generator=generator), log_p)
     assert states_depart(*explicit_sweeps(single(small), state, 2, generator=generator), log_p)
@@ -83,8 +83,8 @@ def test_a_call_takes_one_key(generator: torch.Generator, monkeypatch: pytest.Mo
         lambda: collapsed_sweeps(small, State(v, h), 3, generator=generator),
         lambda: explicit_sweeps(small, State(v, h), 3, generator=generator),
         lambda: clamped_sweeps(small, State(v, h), 3, generator=generator),
-        lambda: clamped_draws(small, v, 3, generator=generator),
-        lambda: walked_draws(small, v, 3, n_sweeps=2, generator=generator),
+        lambda: posterior_draws(small, v, 3, generator=generator),
+        lambda: chain_draws(small, v, 3, n_sweeps=2, generator=generator),
         lambda: start_chains(energy_view(small), v, generator=generator),
         lambda: LAWS["levels"]((3,)).start((3,), generator=generator),
     ]
@@ -98,14 +98,14 @@ def test_a_call_takes_one_key(generator: torch.Generator, monkeypatch: pytest.Mo
 
 
 def test_probabilities_are_drawn_before_theta(generator: torch.Generator) -> None:
-    """Grey v of binary units: θ and h belong to binary v, and draws average to E_v[P(h | v)]."""
+    """Gray v of binary units: θ and h belong to binary v, and draws average to E_v[P(h | v)]."""
     small = RestrictedBoltzmannEnsemble(
         W=Bernoulli(torch.tensor([[4.0]]), 0.3), b=Point(torch.zeros(1)), c=Point(torch.tensor([-3.0]))
     )
     v, ends = torch.full((N, 1), 0.5), torch.tensor([[0.0], [1.0]])
     expected = small.mean_h_given_v(ends).mean(0)
     h = small.mean_h_given_v(v)
-    assert not means_depart(clamped_draws(small, v[:1], N, generator=generator)[0], expected)
+    assert not means_depart(posterior_draws(small, v[:1], N, generator=generator)[0], expected)
     assert not means_depart(clamped_sweeps(small, State(v, h), 20, generator=generator).h, expected)
     theta = small.sample_theta_given_vh(v, torch.ones(N, 1), generator=generator)
     mean = small.mean_theta_given_vh(v[0], torch.ones(1))
@@ -151,7 +151,7 @@ def test_algorithm_1_makes_k_plus_one_sweeps(generator: torch.Generator) -> None
         twin = torch.Generator().manual_seed(5)
         phases, _ = Algorithm1(k=k).phases(small, v, torch.arange(40), {}, generator=twin)
         twin = torch.Generator().manual_seed(5)
-        noise.draw_key(twin)  # for v, had it been given as probabilities
+        rng.draw_key(twin)  # for v, had it been given as probabilities
         state = State(v, small.sample_h_given_v(v, generator=twin))
         model = explicit_sweeps(small, state, k + 1, generator=twin)
         data = clamped_sweeps(small, state, k + 1, generator=twin)

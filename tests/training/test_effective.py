@@ -1,4 +1,4 @@
-"""The M-step in effective parameters: the centred gradient of the RBM, at the RBM's pace under every law."""
+"""The M-step in effective parameters: the centered gradient of the RBM, at the RBM's pace under every law."""
 
 import math
 
@@ -18,8 +18,8 @@ from ebse.training import (
     Training,
     initial_ensemble,
 )
-from ebse.training.ascent import OFFSET_RATE
-from ebse.training.effective import EffectiveClimb
+from ebse.training.optim.effective_ascent import EffectiveClimb
+from ebse.training.optim.m_step import OFFSET_RATE
 from examples import LAWS, ensemble
 from laws.test_own_law import Signs
 from learning import DATA, D, K, log_likelihood
@@ -33,7 +33,7 @@ def phases(N: int = 5, M: int = 4) -> Phases:
 
 
 def climb(law: str, **settings: object) -> EffectiveClimb:
-    mu = torch.linspace(0.2, 0.7, D) if settings.get("centred", True) else torch.zeros(D)
+    mu = torch.linspace(0.2, 0.7, D) if settings.get("centered", True) else torch.zeros(D)
     return EffectiveAscent(**settings).begin(ensemble(law, D=D, K=K), mu)  # type: ignore[arg-type]
 
 
@@ -52,12 +52,12 @@ def slopes(both: Phases, mu: Tensor, lam: Tensor) -> tuple[Tensor, Tensor, Tenso
 
 
 @pytest.mark.parametrize("law", ["point", "bernoulli", "gaussian"])
-@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("centered", [False, True])
 @pytest.mark.parametrize(("momentum", "decay"), [(0.0, 0.0), (0.7, 0.0), (0.0, 0.3), (0.7, 0.3)])
-def test_two_steps_against_loops(law: str, centred: bool, momentum: float, decay: float) -> None:
+def test_two_steps_against_loops(law: str, centered: bool, momentum: float, decay: float) -> None:
     rate = 0.05
     up = climb(
-        law, learning_rate=rate, momentum=momentum, weight_decay=decay, centred=centred, settle_every=1
+        law, learning_rate=rate, momentum=momentum, weight_decay=decay, centered=centered, settle_every=1
     )
     W, b, c = (x.clone() for x in (up.W, up.b, up.c))
     mu, lam = up.mu.clone(), up.lam.clone()
@@ -70,7 +70,7 @@ def test_two_steps_against_loops(law: str, centred: bool, momentum: float, decay
             b + rate * velocity[1] - change @ lam,
             c + rate * velocity[2] - mu @ change,
         )
-        if centred:
+        if centered:
             mu = mu + OFFSET_RATE * (both.data.v.mean(0) - mu)
             lam = lam + OFFSET_RATE * (both.data.h.mean(0) - lam)
         up.step(both, 1.0)
@@ -79,8 +79,8 @@ def test_two_steps_against_loops(law: str, centred: bool, momentum: float, decay
         torch.testing.assert_close(x, expected, rtol=1e-9, atol=1e-9)
 
 
-def test_the_centred_step_climbs_the_exact_likelihood() -> None:
-    """ΔW, Δb, Δc along the centred gradient of the enumerated log-likelihood raise it to first order."""
+def test_the_centered_step_climbs_the_exact_likelihood() -> None:
+    """ΔW, Δb, Δc along the centered gradient of the enumerated log-likelihood raise it to first order."""
     small = ensemble("bernoulli", D=D, K=K)
     log_joint = exact.log_joint_vh(small).exp()
     v_model, h_model = exact.states(D), exact.states(K)
@@ -134,7 +134,7 @@ def test_effective_weights_learn_as_the_plain_machine_does(law: type[Law], noise
 
 def test_a_plain_step_in_theta_bar_is_slower() -> None:
     """The twin: gradient ascent on α leaves a Bernoulli law of p = 0.1 far behind the RBM."""
-    m_step = GradientAscent(0.3, noise_rate=0.0, centred=True, schedule="linear")
+    m_step = GradientAscent(0.3, noise_rate=0.0, centered=True, schedule="linear")
     plain, noisy = run(Point, m_step), run(Bernoulli, m_step, p=0.1)
     moved = noisy.ensemble.W.effective().std() / plain.ensemble.W.effective().std()
     assert moved < 0.5

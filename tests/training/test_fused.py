@@ -6,8 +6,8 @@ import torch
 from ebse.kernels import products
 from ebse.laws import Bernoulli, Gaussian, Law, Point
 from ebse.training import ContrastiveDivergence, EffectiveAscent, Training, initial_ensemble
-from ebse.training.effective import EffectiveClimb
-from ebse.training.followers import AnyLaw, FusedBernoulli, FusedGaussian
+from ebse.training.optim._followers import AnyLaw, FusedBernoulli, FusedGaussian
+from ebse.training.optim.effective_ascent import EffectiveClimb
 
 D, K, N = 13, 7, 46
 

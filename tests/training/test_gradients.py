@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from ebse import noise
+from ebse import rng
 from ebse.laws import Bernoulli, Gaussian, Law, Point
 from ebse.models import EnergyEnsemble, LinearEnsemble, RestrictedBoltzmannEnsemble, exact
-from ebse.models.leaves import Gradient
+from ebse.models._leaves import Gradient
 from ebse.sampling import State
 from ebse.training import (
     Algorithm1,
@@ -124,10 +124,10 @@ def test_the_expected_score_under_the_law_itself_is_zero() -> None:
     torch.testing.assert_close(expected_score, torch.zeros(3, 2), rtol=0, atol=1e-12)
 
 
-# ---- centring
+# ---- centering
 
 
-def test_centred_gradient_is_the_gradient_at_fixed_centred_biases() -> None:
+def test_centered_gradient_is_the_gradient_at_fixed_centered_biases() -> None:
     """Autograd of the enumerated likelihood in (α_W, b + W λ, c + μᵀ W)."""
     small = ensemble("bernoulli")
     offsets = Offsets(torch.tensor([0.2, 0.5, 0.9]), torch.tensor([0.3, 0.6]))
@@ -149,11 +149,11 @@ def test_centred_gradient_is_the_gradient_at_fixed_centred_biases() -> None:
     assert (found["W"]["theta_bar"] - plain["W"]["theta_bar"]).abs().max() > 1e-3
 
 
-def test_centring_needs_binary_units() -> None:
+def test_centering_needs_binary_units() -> None:
     real = RestrictedBoltzmannEnsemble(**ensemble("gaussian").laws, visible="real")
     phases = Phases(State(V, torch.ones(4, 2)), State(V, torch.ones(4, 2)))
     with pytest.raises(
-        ValueError, match=r"centred gradients need an ensemble of binary units, got .*; use visible"
+        ValueError, match=r"centered gradients need an ensemble of binary units, got .*; use visible"
     ):
         gradient(real, phases, Offsets(torch.zeros(3), torch.zeros(2)))
 
@@ -198,21 +198,21 @@ def test_a_single_sweep_is_biased(generator: torch.Generator) -> None:
     assert means_depart(torch.stack([part["W"]["theta_bar"] for part in parts]), expected)
 
 
-def test_grey_rows_are_drawn_once_for_both_loops(generator: torch.Generator) -> None:
+def test_gray_rows_are_drawn_once_for_both_loops(generator: torch.Generator) -> None:
     """⟨v h⟩ of Algorithm 1's data phase is E_v[v P(h | v)] over binary v, already at k = 0."""
     small = ensemble("bernoulli", D=2, K=2).with_laws(W=Bernoulli(torch.full((2, 2), 4.0), 0.3))
-    grey = torch.tensor([0.5, 0.3])
+    gray = torch.tensor([0.5, 0.3])
     step = Algorithm1(k=0)
-    v = grey.expand(40_000, 2)
+    v = gray.expand(40_000, 2)
     phases, _ = step.phases(small, v, torch.arange(len(v)), {}, generator=generator)
     states = exact.states(2)
-    p = torch.where(states == 1, grey, 1 - grey).prod(-1).reshape(-1, 1, 1)
+    p = torch.where(states == 1, gray, 1 - gray).prod(-1).reshape(-1, 1, 1)
     expected = (p * states.unsqueeze(-1) * small.mean_h_given_v(states).unsqueeze(-2)).sum(0)
     found = phases.data.v.unsqueeze(-1) * phases.data.h.unsqueeze(-2)
     assert not means_depart(found, expected)
     apart = ContrastiveDivergence().phases(small, v, torch.arange(len(v)), {}, generator=generator)[0].data
-    wrong = apart.v.unsqueeze(-1) * noise.bernoulli(apart.h, 7).unsqueeze(-2)
-    assert means_depart(wrong, expected)  # the twin: h drawn from the grey v
+    wrong = apart.v.unsqueeze(-1) * rng.bernoulli(apart.h, 7).unsqueeze(-2)
+    assert means_depart(wrong, expected)  # the twin: h drawn from the gray v
 
 
 def test_gradients_are_recorded_wherever_they_are_asked_for() -> None:

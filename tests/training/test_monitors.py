@@ -31,13 +31,13 @@ def test_pseudo_log_likelihood(W: str) -> None:
 
 
 def test_pseudo_log_likelihood_of_probabilities_is_between_its_ends() -> None:
-    """With one grey unit, the term of that unit is the mean of its two ends' terms."""
+    """With one gray unit, the term of that unit is the mean of its two ends' terms."""
     small = ensemble("gaussian", D=1)
     ends = [pseudo_log_likelihood(small, torch.tensor([[x]])) for x in (0.0, 1.0)]
-    grey = pseudo_log_likelihood(small, torch.tensor([[0.25]]))
+    gray = pseudo_log_likelihood(small, torch.tensor([[0.25]]))
     odds = small.free_energy(torch.tensor([[0.0]])) - small.free_energy(torch.tensor([[1.0]]))
     torch.testing.assert_close(ends[1], torch.nn.functional.logsigmoid(odds))
-    assert grey.item() == pytest.approx(0.75 * ends[0].item() + 0.25 * ends[1].item(), abs=1e-12)
+    assert gray.item() == pytest.approx(0.75 * ends[0].item() + 0.25 * ends[1].item(), abs=1e-12)
 
 
 def test_reconstruction_error() -> None:

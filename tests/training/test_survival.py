@@ -9,8 +9,8 @@ from torch import Tensor
 from ebse.laws import Bernoulli, Gaussian, Point
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.training import Algorithm1, ContrastiveDivergence, EffectiveAscent, GradientAscent, Training
-from ebse.training.alpha import AlphaClimb
 from ebse.training.monitors import Row
+from ebse.training.optim.gradient_ascent import AlphaClimb
 from learning import DATA, D, K, log_likelihood, start
 
 
@@ -134,7 +134,7 @@ def test_a_run_goes_on_after_a_fault(
     broken = {"W": {"theta_bar": torch.full((D, K), math.nan)}}
     broken |= {"b": {"theta_bar": torch.zeros(D)}, "c": {"theta_bar": torch.zeros(K)}}
     with monkeypatch.context() as patch:
-        patch.setattr("ebse.training.alpha.gradient", lambda *_: broken)
+        patch.setattr("ebse.training.optim.gradient_ascent.gradient", lambda *_: broken)
         with pytest.raises(FloatingPointError, match="diverged at step 3: theta_bar of W"):
             run.fit(DATA, 1)
     assert torch.equal(run.ensemble.W.alpha["theta_bar"], kept)
@@ -146,14 +146,14 @@ def test_a_run_goes_on_after_a_fault(
 def test_an_interruption_within_a_step_takes_it_back(
     generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = Training(start(Gaussian, generator), m_step=GradientAscent(centred=True), generator=generator)
+    run = Training(start(Gaussian, generator), m_step=GradientAscent(centered=True), generator=generator)
     run.fit(DATA, 1)
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("ebse.training.alpha._shift_", interrupt)
+        patch.setattr("ebse.training.optim.gradient_ascent._shift_", interrupt)
         with pytest.raises(KeyboardInterrupt):
             run.fit(DATA, 1)
     for letter, law in run.ensemble.laws.items():
@@ -174,7 +174,7 @@ def test_training_keeps_a_regauged_ensemble(generator: torch.Generator) -> None:
 
 def test_offsets_follow_the_data(generator: torch.Generator) -> None:
     run = Training(
-        start(Point, generator), m_step=GradientAscent(centred=True), batch_size=60, generator=generator
+        start(Point, generator), m_step=GradientAscent(centered=True), batch_size=60, generator=generator
     )
     h = run.ensemble.mean_h_given_v(DATA).mean(0)
     run.fit(DATA, 1)

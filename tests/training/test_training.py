@@ -10,7 +10,7 @@ from torch import Tensor
 from ebse.laws import Bernoulli, Gaussian, Law, Point
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.training import Algorithm1, ContrastiveDivergence, EStep, GradientAscent, Training
-from ebse.training.alpha import AlphaClimb
+from ebse.training.optim.gradient_ascent import AlphaClimb
 from examples import LAWS, ensemble
 from learning import DATA, D, K, log_likelihood, start
 
@@ -39,16 +39,16 @@ STEPS: dict[str, EStep] = {
 
 
 @pytest.mark.parametrize("e_step", sorted(STEPS))
-@pytest.mark.parametrize("centred", [False, True])
-def test_every_e_step_learns(e_step: str, centred: bool, generator: torch.Generator) -> None:
+@pytest.mark.parametrize("centered", [False, True])
+def test_every_e_step_learns(e_step: str, centered: bool, generator: torch.Generator) -> None:
     first = start(Gaussian, generator, sigma=0.4)
-    m_step = GradientAscent(learning_rate=0.3, noise_rate=0.05, centred=centred, schedule="linear")
+    m_step = GradientAscent(learning_rate=0.3, noise_rate=0.05, centered=centered, schedule="linear")
     run = Training(first, e_step=STEPS[e_step], m_step=m_step, batch_size=20, generator=generator)
     run.fit(DATA, 150)
     assert log_likelihood(run.ensemble) > -D * math.log(2) + 1
 
 
-def test_any_torch_optimiser_will_do(generator: torch.Generator) -> None:
+def test_any_torch_optimizer_will_do(generator: torch.Generator) -> None:
     run = Training(
         start(Bernoulli, generator),
         e_step=ContrastiveDivergence(),
@@ -116,7 +116,7 @@ def test_weight_decay_pulls_the_means_of_w_towards_zero() -> None:
     assert torch.equal(after(0.5).W.alpha["sigma"], after(0.0).W.alpha["sigma"])
 
 
-def test_momentum_and_schedule_reach_the_optimiser(generator: torch.Generator) -> None:
+def test_momentum_and_schedule_reach_the_optimizer(generator: torch.Generator) -> None:
     rates: list[float] = []
 
     def watched(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
@@ -138,22 +138,22 @@ def test_momentum_and_schedule_reach_the_optimiser(generator: torch.Generator) -
     assert all(group["momentum"] == 0.7 for group in climb._optimizer.param_groups)
 
 
-def test_centred_biases_give_back_what_w_really_changed() -> None:
+def test_centered_biases_give_back_what_w_really_changed() -> None:
     """b + W λ and c + μᵀ W move by the plain bias gradient alone, although W is stopped at a bound."""
     law = Bernoulli(LAWS["point"]((D, K)).alpha["theta_bar"], 1 - 1e-4)  # p cannot rise
     small = RestrictedBoltzmannEnsemble(W=law, b=LAWS["point"]((D,)), c=LAWS["point"]((K,)))
 
-    def after(centred: bool) -> RestrictedBoltzmannEnsemble:
+    def after(centered: bool) -> RestrictedBoltzmannEnsemble:
         g = torch.Generator().manual_seed(5)
-        m_step = GradientAscent(learning_rate=0.5, centred=centred)
+        m_step = GradientAscent(learning_rate=0.5, centered=centered)
         return Training(small, m_step=m_step, batch_size=60, generator=g).fit(DATA, 1).ensemble
 
-    plain, centred = after(False).effective(), after(True).effective()
+    plain, centered = after(False).effective(), after(True).effective()
     mu, lam = DATA.mean(0), torch.full((K,), 0.5)
-    change = centred.W - small.effective().W
-    torch.testing.assert_close(centred.b + change @ lam, plain.b)
-    torch.testing.assert_close(centred.c + mu @ change, plain.c)
-    assert (centred.b - plain.b).abs().max() > 1e-3
+    change = centered.W - small.effective().W
+    torch.testing.assert_close(centered.b + change @ lam, plain.b)
+    torch.testing.assert_close(centered.c + mu @ change, plain.c)
+    assert (centered.b - plain.b).abs().max() > 1e-3
 
 
 def test_constraints_hold_after_every_step(generator: torch.Generator) -> None:
@@ -232,11 +232,11 @@ def test_bad_settings_are_named(make: Any, error: type[Exception], message: str)
         make()
 
 
-def test_centring_refuses_biases_that_cannot_be_shifted(generator: torch.Generator) -> None:
+def test_centering_refuses_biases_that_cannot_be_shifted(generator: torch.Generator) -> None:
     small = RestrictedBoltzmannEnsemble(
         W=LAWS["gaussian"]((D, K)), b=LAWS["bernoulli"]((D,)), c=LAWS["point"]((K,))
     )
     with pytest.raises(
-        TypeError, match=r"b cannot be shifted: Bernoulli has no law of θ \+ delta .* with centred gradients"
+        TypeError, match=r"b cannot be shifted: Bernoulli has no law of θ \+ delta .* with centered gradients"
     ):
-        Training(small, m_step=GradientAscent(centred=True), generator=generator)
+        Training(small, m_step=GradientAscent(centered=True), generator=generator)

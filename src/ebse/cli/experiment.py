@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from ebse.cli.command import Json
-from ebse.cli.shown import Progress, say, say_json
-from ebse.experiments.manifolds import ManifoldsConfig, manifolds
-from ebse.experiments.one_shot import one_shot
-from ebse.experiments.settings import OneShotConfig
-from ebse.report.tables import text_tables
-from ebse.runs import Step, read_header, read_results
+from ebse.cli._command import Json
+from ebse.cli._show import Progress, say, say_json
+from ebse.paper.manifold_experiment import ManifoldsConfig, manifolds
+from ebse.paper.one_shot_config import OneShotConfig
+from ebse.paper.one_shot_experiment import one_shot
+from ebse.report.text_tables import text_tables
+from ebse.workflow.run_folder import Step, read_header, read_results
 
 app = App(
     name="experiment",

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from ebse.fitting.columns import Columns
-from ebse.models.storage import kind_of, read, whole
-from ebse.reading import read_rows
-from ebse.runs import CONFIG, read_header, read_results
+from ebse._archive import consistent, kind_of
+from ebse.io import read_rows
+from ebse.models.storage import read
+from ebse.workflow.columns import Columns
+from ebse.workflow.run_folder import CONFIG, read_header, read_results
 
 SHOWN = 12
 """Values of a setting, or names, that are listed."""
@@ -50,7 +51,7 @@ def _model(path: Path) -> dict[str, Any]:
     kind = kind_of(path)
     facts, tensors = read(path, kind)
     found: dict[str, Any] = {"kind": kind}
-    with whole(path):
+    with consistent(path):
         found["written by"] = f"ebse {facts['ebse']}"
         if "ensemble" in facts:
             found |= {f"law of {letter}": law[0] for letter, law in facts["ensemble"]["laws"].items()}
@@ -79,7 +80,7 @@ def _data(path: Path, *, label: str | None, **options: Any) -> dict[str, Any]:
     if rows.labels is not None:
         words, counts = np.unique([str(x) for x in rows.labels if x is not None], return_counts=True)
         found["labels"] = {str(w): int(n) for w, n in zip(words, counts, strict=True)}
-        found["unlabelled"] = len(X) - int(counts.sum())
+        found["unlabeled"] = len(X) - int(counts.sum())
     return found | ({"notes": list(rows.notes)} if rows.notes else {})
 
 

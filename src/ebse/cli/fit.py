@@ -7,9 +7,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ebse.cli.command import Json, command, there
-from ebse.fitting.settings import FitConfig
-from ebse.runs import read_header
+from ebse.cli._command import Json, command, there
+from ebse.workflow.fit_config import FitConfig
+from ebse.workflow.run_folder import read_header
 
 fit_app = command(
     "fit",

@@ -5,9 +5,11 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from ebse.cli.shown import Progress, fail, note, say, say_json
-from ebse.fitting.columns import Columns
-from ebse.fitting.run import (
+from ebse.cli._show import Progress, fail, note, say, say_json
+from ebse.io import Rows, read_rows
+from ebse.report import write_report
+from ebse.workflow.columns import Columns
+from ebse.workflow.fit import (
     MODEL,
     PAGE,
     PREDICTIONS,
@@ -20,10 +22,8 @@ from ebse.fitting.run import (
     require_folder,
     resumed,
 )
-from ebse.fitting.settings import FitConfig
-from ebse.reading import Rows, read_rows
-from ebse.report import write_report
-from ebse.runs import Run, read_results
+from ebse.workflow.fit_config import FitConfig
+from ebse.workflow.run_folder import Run, read_results
 
 TERMINATED = 128 + signal.SIGTERM
 """The exit code after a shutdown's signal, as shells have it."""
@@ -102,7 +102,7 @@ def _said(folder: Path, *, json: bool, already: bool = False) -> None:
         classes = ", ".join(f"{name} {n}" for name, n in facts["labels"].items())
         say(f"Labels: {classes}. What all rows are taken for: {facts['predictions']}")
         if facts["source"] == "spreading":
-            sizes = config_of(folder).class_sizes
+            sizes = config_of(folder).class_prior
             told = "" if sizes is None else f", with class sizes {sizes}"
             say(f"Most rows have no label: the labels spread over all rows (SpreadingClassifier){told}.")
             say(f"Rows to label next: on the page. With more labels: ebse evaluate {folder}")

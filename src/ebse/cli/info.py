@@ -5,8 +5,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ebse.cli.command import Json, command, there
-from ebse.cli.shown import say, say_json
+from ebse.cli._command import Json, command, there
+from ebse.cli._show import say, say_json
 
 app = command("info", "info runs/table", "info model.safetensors --json", "info table.csv --label species")
 

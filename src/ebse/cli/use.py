@@ -5,9 +5,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ebse.cli.command import Json, command, there
+from ebse.cli._command import Json, command, there
 from ebse.cli.fit import Force
-from ebse.runs import read_header
+from ebse.workflow.run_folder import read_header
 
 predict_app = command(
     "predict", "predict runs/table new.csv", "predict runs/table new.csv --out answers.csv --json"
@@ -18,7 +18,7 @@ transform_app = command(
     "transform runs/digits more.npz --n-draws 10 --n-sweeps 50 --out draws.npy",
 )
 sample_app = command("sample", "sample runs/table --n-samples 100 --out made-up.csv")
-evaluate_app = command("evaluate", "evaluate runs/table", "evaluate runs/table labelled.csv --shots 1 5 10")
+evaluate_app = command("evaluate", "evaluate runs/table", "evaluate runs/table labeled.csv --shots 1 5 10")
 
 Fit = Annotated[Path, Parameter(help="Folder that `ebse fit` wrote.")]
 Data = Annotated[Path, Parameter(help="Rows with the columns that were learned from.")]
@@ -111,18 +111,18 @@ def sample(
 @evaluate_app.default
 def evaluate(
     run: Fit,
-    data: Annotated[Path | None, Parameter(help="Labelled rows; by default those of the run.")] = None,
+    data: Annotated[Path | None, Parameter(help="Labeled rows; by default those of the run.")] = None,
     *,
     shots: Annotated[
-        tuple[int, ...], Parameter(consume_multiple=True, negative=(), help="Labelled rows of each class.")
+        tuple[int, ...], Parameter(consume_multiple=True, negative=(), help="Labeled rows of each class.")
     ] = (1, 2, 5),
-    n_episodes: Annotated[int, Parameter(help="Random choices of labelled rows.")] = 100,
+    n_episodes: Annotated[int, Parameter(help="Random choices of labeled rows.")] = 100,
     random_state: Annotated[int, Parameter(help="Which choices.")] = 0,
     delimiter: Delimiter = None,
     array: Array = None,
     json: Json = False,
 ) -> None:
-    """How well few labels would do: many random choices of labelled rows, the others asked."""
+    """How well few labels would do: many random choices of labeled rows, the others asked."""
     read_header(run)
     if data is not None:
         there(data)

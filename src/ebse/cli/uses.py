@@ -5,19 +5,19 @@ from typing import Any
 
 import numpy as np
 
-from ebse.arguments import count
-from ebse.cli.shown import say, say_json
+from ebse._validation import count
+from ebse.cli._show import say, say_json
 from ebse.evaluation import FewShotResult
-from ebse.fitting.few_labels import Labelled, classified, evaluated, prepared, require_classes
-from ebse.fitting.outputs import require_writable, write_array, write_predictions
-from ebse.fitting.run import PAGE, Fitted, load, resumed
-from ebse.reading import Rows, read_rows
+from ebse.io import Rows, read_rows
 from ebse.report import write_report
+from ebse.workflow.fit import PAGE, Fitted, load, resumed
+from ebse.workflow.outputs import require_writable, write_array, write_predictions
+from ebse.workflow.prediction import Labeled, classified, evaluated, prepared, require_classes
 
 BYTE = 255
-"""The largest grey value of an 8-bit image."""
+"""The largest gray value of an 8-bit image."""
 ENOUGH = 30
-"""Labelled rows of each class from which on episodes say something of other rows."""
+"""Labeled rows of each class from which on episodes say something of other rows."""
 
 
 def predict(
@@ -32,11 +32,11 @@ def predict(
 ) -> None:
     """What rows are taken for, by the few labels of a run, and how often rightly where they have labels."""
     fitted = load(run)
-    if fitted.labelled is None:
+    if fitted.labeled is None:
         raise ValueError(f"{run} must have learned labels, got a run without; fit with --label")
     path = require_writable(out or _named(data, "predictions", ".csv"), force=force, suffixes=(".csv",))
-    rows = _rows(fitted, data, delimiter, array, labelled=True)
-    known = set(fitted.labelled.y.tolist())
+    rows = _rows(fitted, data, delimiter, array, labeled=True)
+    known = set(fitted.labeled.y.tolist())
     given = [] if rows.labels is None else [label for label in rows.labels if label is not None]
     strange = [label for label in given if label not in known]
     if strange:
@@ -47,7 +47,7 @@ def predict(
     found = classified(
         fitted.rbse,
         fitted.columns,
-        fitted.labelled,
+        fitted.labeled,
         rows.X,
         spread=fitted.spread,
         seed=fitted.config.random_state,
@@ -62,8 +62,8 @@ def predict(
     say(f"Predictions: {path} ({', '.join(f'{name} {n}' for name, n in facts['predicted'].items())})")
     if given:
         learned = f" ({facts['n_learned']} more were learned from)" * bool(facts["n_learned"])
-        if facts["n_labelled"]:
-            say(f"Right: {facts['accuracy']:.1%} of {facts['n_labelled']} rows that have labels{learned}")
+        if facts["n_labeled"]:
+            say(f"Right: {facts['accuracy']:.1%} of {facts['n_labeled']} rows that have labels{learned}")
 
 
 def transform(
@@ -121,25 +121,25 @@ def evaluate(
     array: str | None,
     json: bool,
 ) -> None:
-    """How well few labels would do: many random choices of labelled rows, the others asked."""
+    """How well few labels would do: many random choices of labeled rows, the others asked."""
     for k in shots or (0,):
         count("shots", k)
     count("n_episodes", n_episodes)
     fitted = load(run)
-    labelled, place = fitted.labelled, run
+    labeled, place = fitted.labeled, run
     if data is not None:
-        rows = _rows(fitted, data, delimiter, array, labelled=True)
+        rows = _rows(fitted, data, delimiter, array, labeled=True)
         if rows.labels is None:
             raise ValueError(f"{data} must have the label column of the run, got none; fit with --label")
         known = np.array([label is not None for label in rows.labels])
-        labelled, place = Labelled(rows.X[known], rows.labels[known].astype(str)), data
-    if labelled is None:
+        labeled, place = Labeled(rows.X[known], rows.labels[known].astype(str)), data
+    if labeled is None:
         raise ValueError(f"{run} must have learned labels, got a run without; fit with --label")
-    require_classes(Rows(place, labelled.X, (), labelled.y), least=max(shots) + 1)
+    require_classes(Rows(place, labeled.X, (), labeled.y), least=max(shots) + 1)
     found = evaluated(
         fitted.rbse,
         fitted.columns,
-        labelled,
+        labeled,
         spread=fitted.spread,
         shots=shots,
         n_episodes=n_episodes,
@@ -147,24 +147,24 @@ def evaluate(
     )
     if data is None:
         _kept(fitted, found)
-    few = len(labelled.y) < ENOUGH * len(set(labelled.y.tolist()))
+    few = len(labeled.y) < ENOUGH * len(set(labeled.y.tolist()))
     if json:
         say_json({"rows": found.summary().to_dict("records"), "too_few_to_tell": few})
         return
     say(str(found))
     if few:
         say(
-            f"With care: {len(labelled.y)} labelled rows are few. Every choice is made of the same ones, and "
+            f"With care: {len(labeled.y)} labeled rows are few. Every choice is made of the same ones, and "
             "the intervals speak of these alone, not of other rows."
         )
 
 
 def _checked(fitted: Fitted, rows: Rows, predicted: Any) -> dict[str, Any]:
     """How often rows with labels are taken for what they are; those that were learned from do not count."""
-    assert fitted.labelled is not None
+    assert fitted.labeled is not None
     assert rows.labels is not None
-    learned = {(row.tobytes(), label) for row, label in zip(*fitted.labelled, strict=True)}
-    X = rows.X.astype(fitted.labelled.X.dtype, copy=False)
+    learned = {(row.tobytes(), label) for row, label in zip(*fitted.labeled, strict=True)}
+    X = rows.X.astype(fitted.labeled.X.dtype, copy=False)
     right, n_learned = [], 0
     for row, label, taken in zip(X, rows.labels, predicted, strict=True):
         if label is None:
@@ -174,7 +174,7 @@ def _checked(fitted: Fitted, rows: Rows, predicted: Any) -> dict[str, Any]:
         else:
             right.append(label == taken)
     accuracy = float(np.mean(right)) if right else None
-    return {"n_labelled": len(right), "n_learned": n_learned, "accuracy": accuracy}
+    return {"n_labeled": len(right), "n_learned": n_learned, "accuracy": accuracy}
 
 
 def _kept(fitted: Fitted, found: FewShotResult) -> None:
@@ -189,13 +189,13 @@ def _kept(fitted: Fitted, found: FewShotResult) -> None:
 
 
 def _rows(
-    fitted: Fitted, data: Path, delimiter: str | None, array: str | None, *, labelled: bool = False
+    fitted: Fitted, data: Path, delimiter: str | None, array: str | None, *, labeled: bool = False
 ) -> Rows:
     """Rows of another file with the columns of the run, and labels where it has some."""
     config, alike = fitted.config, data.suffix == Path(fitted.config.data).suffix
     rows = read_rows(
         data,
-        label=config.label if labelled else None,
+        label=config.label if labeled else None,
         id=config.id,
         only=fitted.columns.names,
         delimiter=delimiter or (config.delimiter if alike else None),
@@ -207,14 +207,14 @@ def _rows(
 
 
 def _require_scale(fitted: Fitted, rows: Rows) -> None:
-    """Refuse grey values where shares were learned from, and the other way round."""
+    """Refuse gray values where shares were learned from, and the other way round."""
     low, width = fitted.rbse.feature_low_, fitted.rbse.feature_width_
     shares_learned = not low.any() and bool((width == 1).all()) and bool(np.isnan(fitted.columns.cuts).all())
     X, must = rows.X, f"{rows.path} must be on the scale that was learned from"
     if bool((width == BYTE).all()) and X.dtype.kind == "f" and X.size and float(np.nanmax(X)) <= 1:
-        raise ValueError(f"{must}, grey values from 0 to 255, got values up to 1; multiply them by 255")
+        raise ValueError(f"{must}, gray values from 0 to 255, got values up to 1; multiply them by 255")
     if shares_learned and X.dtype == np.uint8 and X.max(initial=0) > 1:
-        raise ValueError(f"{must}, from 0 to 1, got grey values up to {X.max()}; divide them by 255")
+        raise ValueError(f"{must}, from 0 to 1, got gray values up to {X.max()}; divide them by 255")
 
 
 def _named(data: Path, what: str, suffix: str) -> Path:

@@ -1,4 +1,4 @@
-"""Few-shot episodes: which examples are labelled and which are asked for."""
+"""Few-shot episodes: which examples are labeled and which are asked for."""
 
 from typing import Any, NamedTuple
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from ebse.arguments import count
+from ebse._validation import count
 
 RandomState = int | np.random.RandomState | np.random.Generator | None
 """A seed, a generator of NumPy's, or None for another result every time."""
@@ -20,7 +20,7 @@ class Episodes(NamedTuple):
     classes: NDArray[Any]
     """Labels (E, n_ways), ascending; class c of an episode is ``classes[e, c]``."""
     support: Indices
-    """Rows of the labelled examples (E, n_ways, n_shots)."""
+    """Rows of the labeled examples (E, n_ways, n_shots)."""
     queries: Indices
     """Rows of the examples to be classified (E, n_ways, n_queries)."""
 
@@ -64,7 +64,7 @@ def draw_episodes(
     n_ways
         Classes of an episode; None: all.
     n_shots, n_queries
-        Labelled examples and queries per class.
+        Labeled examples and queries per class.
     n_episodes
         Number of episodes E.
     random_state

@@ -1,4 +1,4 @@
-"""Unregularised multinomial logistic regression of many episodes at once."""
+"""Unregularized multinomial logistic regression of many episodes at once."""
 
 from typing import Any, NamedTuple
 
@@ -7,9 +7,10 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from ebse.arguments import as_float_tensor, count
-from ebse.evaluation.line_search import wolfe_lengths
-from ebse.evaluation.threads import one_thread
+from ebse._tensors import as_float_tensor
+from ebse._threads import one_thread
+from ebse._validation import count
+from ebse.evaluation._line_search import wolfe_lengths
 
 N_PAIRS = 10
 """Pairs (step, change of the gradient) that L-BFGS remembers: SciPy's maxcor."""
@@ -86,7 +87,7 @@ def fit_logistic(
         )
     if not rows.shape[1]:
         raise ValueError("X must have training rows, got n = 0; label at least one example per class")
-    # A second thread shares products of this size badly, and factorisations not at all.
+    # A second thread shares products of this size badly, and factorizations not at all.
     with torch.no_grad(), one_thread():
         basis = None
         if rows.shape[2] > rows.shape[1]:

@@ -15,9 +15,9 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from torch import Tensor
 
-from ebse.evaluation.baselines import Draws, Shifts, pixels
-from ebse.evaluation.checkpoint import checksum
-from ebse.evaluation.threads import one_thread
+from ebse._threads import one_thread
+from ebse.evaluation._baselines import Draws, Shifts, pixels
+from ebse.evaluation._storage import checksum
 
 Array = NDArray[Any]
 
@@ -104,7 +104,7 @@ def representations(name: str, method: Any, X: Any) -> Array:
 def classifier_accuracy(
     classifier: Any, X: Any, y: Array, X_queries: Any, y_queries: Array, *, parent: int
 ) -> float:
-    """Accuracy on the queries of a clone that is fitted on the labelled examples."""
+    """Accuracy on the queries of a clone that is fitted on the labeled examples."""
     # Workers share the machine: each has one thread. In the caller's own process its settings stay.
     with nullcontext() if os.getpid() == parent else one_thread():
         fitted = clone(classifier).fit(X, y)

@@ -5,7 +5,7 @@ import torch
 from numba import prange
 from torch import Tensor
 
-from ebse import noise
+from ebse import rng
 from ebse.kernels.words import F32, I32, U32, U64, exp, kernel, part, row_seed, sigmoid, word
 
 _BITS, _RESOLUTION = I32(8), F32(2.0**-23)
@@ -26,16 +26,16 @@ def mean_units(a: Tensor, bias: Tensor, *, mean: Tensor) -> None:
 
 
 def draw_units(
-    a: Tensor, bias: Tensor, key: int, *, drawn: Tensor, numbers: noise.Numbers | None = None
+    a: Tensor, bias: Tensor, key: int, *, drawn: Tensor, numbers: rng.Numbers | None = None
 ) -> None:
     """drawn = 1 where u < sigmoid(a + bias), u the noise of ``key`` in the rows of these ``numbers``."""
     if fast(a):
         draw(a.numel(), a.numpy(), bias.numpy(), U64(key), numbered(len(a), numbers), drawn.numpy())
     else:
-        drawn.copy_(noise.bernoulli(torch.sigmoid(a + bias), key, numbers))
+        drawn.copy_(rng.bernoulli(torch.sigmoid(a + bias), key, numbers))
 
 
-def numbered(n: int, numbers: noise.Numbers | None) -> noise.Numbers:
+def numbered(n: int, numbers: rng.Numbers | None) -> rng.Numbers:
     """The numbers of n rows, 0, 1, … where none are given."""
     return np.arange(n, dtype=np.uint64) if numbers is None else numbers
 

@@ -1,4 +1,4 @@
-"""What the kernels are made of: compilation, the words of :mod:`ebse.noise`, exp in single precision."""
+"""What the kernels are made of: compilation, the words of :mod:`ebse.rng`, exp in single precision."""
 
 import os
 import zlib
@@ -14,16 +14,16 @@ import torch
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.extending import intrinsic
 
-from ebse import noise
+from ebse import rng
 
 F32, I32, U32, U64 = np.float32, np.int32, np.uint32, np.uint64
 
 ARITHMETIC = {"contract", "nsz", "arcp", "reassoc"}
 """Liberties the compiler has with floating point; it must still respect NaN and infinity."""
 
-GOLDEN = U64(noise.GOLDEN)
-(_SHIFT_1, _FACTOR_1), (_SHIFT_2, _FACTOR_2) = ((U64(shift), U64(factor)) for shift, factor in noise.MIX)
-_SHIFT_3 = U64(noise.LAST_SHIFT)
+GOLDEN = U64(rng.GOLDEN)
+(_SHIFT_1, _FACTOR_1), (_SHIFT_2, _FACTOR_2) = ((U64(shift), U64(factor)) for shift, factor in rng.MIX)
+_SHIFT_3 = U64(rng.LAST_SHIFT)
 _LOW, _HALF = U64(0xFFFFFFFF), U64(32)
 
 SHARED = 2**15
@@ -33,7 +33,7 @@ Kernel = Callable[..., Any]
 
 _PROCESS = os.getpid()
 _ONE_AT_A_TIME = Lock()
-_SOURCES = sorted([*Path(__file__).parent.glob("*.py"), Path(noise.__file__)])
+_SOURCES = sorted([*Path(__file__).parent.glob("*.py"), Path(rng.__file__)])
 _DIGEST = f"{zlib.crc32(b''.join(path.read_bytes() for path in _SOURCES)):08x}"
 
 
@@ -74,7 +74,7 @@ def _compiled(function: Kernel, *, parallel: bool) -> Kernel:
     # become of the parts that other files put into it.
     named = FunctionType(function.__code__, function.__globals__, function.__name__)
     named.__qualname__ = f"{function.__name__}_{'shared' if parallel else 'alone'}_{_DIGEST}"
-    # With Python's error model every division would be a branch, and no loop with one would vectorise.
+    # With Python's error model every division would be a branch, and no loop with one would vectorize.
     options: dict[str, Any] = {"fastmath": ARITHMETIC, "nogil": True, "error_model": "numpy"}
     try:
         return numba.njit(cache=True, parallel=parallel, **options)(named)  # type: ignore[no-any-return]
@@ -92,7 +92,7 @@ called: Callable[[Kernel], Kernel] = numba.njit(fastmath=ARITHMETIC, error_model
 
 @part
 def mixed(z):  # type: ignore[no-untyped-def]
-    """:func:`ebse.noise.mix` of one number."""
+    """:func:`ebse.rng.mix` of one number."""
     z ^= z >> _SHIFT_1
     z *= _FACTOR_1
     z ^= z >> _SHIFT_2
@@ -116,14 +116,14 @@ def _word(context, low, high, unit):  # type: ignore[no-untyped-def]
             return ir.Constant(ir.IntType(32), x)
 
         low, high, unit = arguments
-        (first, multiplier), (second, last_multiplier) = noise.UNIT_MIX
-        x = builder.add(low, builder.mul(unit, constant(noise.UNIT_STEP)))
+        (first, multiplier), (second, last_multiplier) = rng.UNIT_MIX
+        x = builder.add(low, builder.mul(unit, constant(rng.UNIT_STEP)))
         x = builder.xor(x, builder.lshr(x, constant(first)))
         x = builder.mul(x, constant(multiplier))
         x = builder.xor(x, builder.lshr(x, constant(second)))
         x = builder.xor(x, high)
         x = builder.mul(x, constant(last_multiplier))
-        x = builder.xor(x, builder.lshr(x, constant(noise.UNIT_LAST_SHIFT)))
+        x = builder.xor(x, builder.lshr(x, constant(rng.UNIT_LAST_SHIFT)))
         return builder.lshr(x, constant(1))
 
     return numba.int32(numba.uint32, numba.uint32, numba.uint32), generate
@@ -146,7 +146,7 @@ _from_bits: Kernel = intrinsic(_reinterpret)
 
 @part
 def exp(x):  # type: ignore[no-untyped-def]
-    """e^x in float32, within 2 units in the last place, from −87 to 88: Cephes' expf, which vectorises."""
+    """e^x in float32, within 2 units in the last place, from −87 to 88: Cephes' expf, which vectorizes."""
     x = min(max(x, F32(-87.0)), F32(88.0))
     n = np.floor(x * F32(1.44269504) + F32(0.5))
     r = x - n * F32(0.693359375)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 
-from ebse.arguments import as_float_tensor, same_shape, within
+from ebse._tensors import as_float_tensor, same_shape, within
 from ebse.laws.law import Alpha, Law, small_normal
 
 EPSILON = 1e-4

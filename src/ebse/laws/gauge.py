@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from ebse.arguments import as_float_tensor, same_shape
+from ebse._tensors import as_float_tensor, same_shape
 from ebse.laws.bernoulli import Bernoulli, presence
 from ebse.laws.gaussian import Gaussian, standard_deviation
 from ebse.laws.law import Law

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ebse.arguments import as_float_tensor, same_shape, within
+from ebse._tensors import as_float_tensor, same_shape, within
 from ebse.laws.law import Alpha, Law, small_normal
 
 

@@ -1,6 +1,6 @@
 """The interface of a law of weights: its cumulant generating function and what follows from it.
 
-Section 2.2 and appendix A, for any factorised law. A law knows the tilt t, never v or h.
+Section 2.2 and appendix A, for any factorized law. A law knows the tilt t, never v or h.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ebse import noise
+from ebse import rng
 
 Alpha = dict[str, Tensor]
 Support = Literal["real line", "atoms", "other"]
@@ -122,7 +122,7 @@ class Law(ABC):
     def sample(self, t: Tensor | float = 0.0, *, generator: torch.Generator) -> Tensor:
         """Sample θ ~ P(θ; α) exp(tθ − K(t)) in the shape of t; t = 0 is the law itself."""
         t = self.full_tilt(t)
-        return self.draw(t, noise.uniform(noise.draw_key(generator), tuple(t.shape), device=t.device))
+        return self.draw(t, rng.uniform(rng.draw_key(generator), tuple(t.shape), device=t.device))
 
     def effective(self) -> Tensor:
         """K(1): the one number that binary units see of the law."""
@@ -149,7 +149,7 @@ class Law(ABC):
         """The law of θ + delta, whose K(1) is larger by delta."""
         raise TypeError(
             f"{type(self).__name__} has no law of θ + delta in its family; "
-            "use point, Gaussian, Laplace or uniform biases with centred gradients"
+            "use point, Gaussian, Laplace or uniform biases with centered gradients"
         )
 
     def settled(self, effective: Tensor, *, share: float = 1.0) -> Self:
@@ -272,6 +272,6 @@ def _broadcasts(a: torch.Size, b: torch.Size) -> bool:
 
 def small_normal(shape: tuple[int, ...], *, generator: torch.Generator) -> Tensor:
     """Means to start from, N(0, 0.01²), as Hinton's practical guide (2010) has them."""
-    u = noise.uniform(noise.draw_key(generator), shape, device=generator.device)
+    u = rng.uniform(rng.draw_key(generator), shape, device=generator.device)
     means: Tensor = 0.01 * torch.special.ndtri(u)
     return means.to(torch.get_default_dtype())

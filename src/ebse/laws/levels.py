@@ -1,12 +1,12 @@
-"""The law of a few quantised levels, as synapses of neuromorphic hardware have them."""
+"""The law of a few quantized levels, as synapses of neuromorphic hardware have them."""
 
 from typing import Self, final
 
 import torch
 from torch import Tensor
 
-from ebse import noise
-from ebse.arguments import as_float_tensor, within
+from ebse import rng
+from ebse._tensors import as_float_tensor, within
 from ebse.laws.law import Alpha, Law
 
 SMALLEST_P = 1e-6
@@ -79,7 +79,7 @@ class Levels(Law):
         """Levels −1, −1/2, 0, 1/2, 1, with probabilities a little off equal."""
         if theta_bar is None:
             theta_bar = torch.linspace(-1, 1, 5, device=generator.device)
-        u = noise.uniform(noise.draw_key(generator), (*shape, len(theta_bar)), device=theta_bar.device)
+        u = rng.uniform(rng.draw_key(generator), (*shape, len(theta_bar)), device=theta_bar.device)
         alpha = {"theta_bar": theta_bar, "p": 1 + 0.05 * u.to(theta_bar.dtype)}
         cls.project_(alpha)
         return cls(**alpha)

@@ -5,7 +5,7 @@ from typing import Self, final
 import torch
 from torch import Tensor
 
-from ebse.arguments import as_float_tensor
+from ebse._tensors import as_float_tensor
 from ebse.laws.law import Alpha, Law, small_normal
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from ebse.arguments import as_float_tensor, same_shape
+from ebse._tensors import as_float_tensor, same_shape
 from ebse.laws.bernoulli import EPSILON, log_mixture, presence
 from ebse.laws.gaussian import normal_nodes, normal_potential, standard_deviation
 from ebse.laws.law import Alpha, Law, small_normal

@@ -1,6 +1,6 @@
 """General energy-based stochastic ensembles: Eq. 1 to 6, for energies of the user's own.
 
-P(v, h, θ; α) = P(θ; α) exp(−E(v, h, θ)) / ζ(α), with binary v and h and a factorised law of θ.
+P(v, h, θ; α) = P(θ; α) exp(−E(v, h, θ)) / ζ(α), with binary v and h and a factorized law of θ.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ebse import noise
-from ebse.arguments import count, units
+from ebse import rng
+from ebse._tensors import units
+from ebse._validation import count
 from ebse.laws import Law
 
 Parameters = dict[str, Tensor]
@@ -77,7 +78,7 @@ class LinearEnsemble:
     def sample_theta_given_vh(self, v: Tensor, h: Tensor, *, generator: torch.Generator) -> Parameters:
         """Sample θ ~ P(θ | v, h), each law tilted by its s(v, h)."""
         s = self._checked(v, h)
-        return draw_laws(self.laws, s, noise.draw_key(generator))
+        return draw_laws(self.laws, s, rng.draw_key(generator))
 
     def with_laws(self, **laws: Law) -> "LinearEnsemble":
         """The ensemble with some of its laws exchanged."""
@@ -170,7 +171,7 @@ def draw_laws(laws: Mapping[str, Law], tilts: Mapping[str, Tensor], key: int) ->
     theta = {}
     for n, (name, law) in enumerate(laws.items()):
         t = law.full_tilt(tilts[name])
-        theta[name] = law.draw(t, noise.uniform(noise.subkey(key, n), tuple(t.shape), device=t.device))
+        theta[name] = law.draw(t, rng.uniform(rng.subkey(key, n), tuple(t.shape), device=t.device))
     return theta
 
 

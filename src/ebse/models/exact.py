@@ -11,10 +11,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ebse.arguments import fractional, units
+from ebse._tensors import fractional, units
 from ebse.laws.bernoulli import log1p_exp
+from ebse.models._leaves import Gradient, gradient_of, leaves_of, rebuilt
 from ebse.models.energy import EnergyEnsemble, LinearEnsemble, law_sum
-from ebse.models.leaves import Gradient, gradient_of, leaves_of, rebuilt
 from ebse.models.rbse import RestrictedBoltzmannEnsemble, Theta
 
 LARGEST_TABLE = 2**26
@@ -232,7 +232,7 @@ def _binary(ensemble: Ensemble) -> None:
     if isinstance(ensemble, RestrictedBoltzmannEnsemble) and ensemble.visible != "binary":
         raise ValueError(
             "visible must be 'binary' to enumerate states, got 'real'; "
-            "no normalised density over real visibles is claimed"
+            "no normalized density over real visibles is claimed"
         )
 
 

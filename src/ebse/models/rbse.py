@@ -5,8 +5,9 @@ from typing import Literal, NamedTuple, Self, final
 import torch
 from torch import Tensor
 
-from ebse import noise
-from ebse.arguments import fractional, option, units
+from ebse import rng
+from ebse._tensors import fractional, units
+from ebse._validation import option
 from ebse.laws import Law
 from ebse.laws.bernoulli import log1p_exp
 from ebse.models.energy import draw_laws
@@ -27,7 +28,7 @@ class Theta(NamedTuple):
 
 @final
 class RestrictedBoltzmannEnsemble:
-    """P(v, h, θ; α) = P(θ; α) exp(vᵀ W h + bᵀ v + cᵀ h) / ζ(α), with θ = (W, b, c) of factorised law.
+    """P(v, h, θ; α) = P(θ; α) exp(vᵀ W h + bᵀ v + cᵀ h) / ζ(α), with θ = (W, b, c) of factorized law.
 
     Each of W (D, K), b (D,) and c (K,) has a law of its own, in any mix. Summed over θ, the log weight
     of (v, h) is Σ_ij K_ij(v_i h_j) + Σ_i K_i(v_i) + Σ_j K_j(h_j).
@@ -40,7 +41,7 @@ class RestrictedBoltzmannEnsemble:
         "binary": v_i in {0, 1}, and values strictly between are probabilities of binary units, so
         that the ensemble acts as the RBM of its effective parameters. "real": v_i in [0, 1] is a value; the
         tilt of W_ij is v_i h_j itself on the way up, and P(v_i = 1 | h) is the value on the way
-        down. No normalised density over real v is claimed.
+        down. No normalized density over real v is claimed.
 
     Notes
     -----
@@ -91,7 +92,7 @@ class RestrictedBoltzmannEnsemble:
         """The ensemble with the same P(v, h) of binary units whose W has another noise.
 
         See :meth:`ebse.laws.Law.with_noise`, which does the same to any one law. The average model E[θ] does
-        change, and with it :func:`ebse.representation.map_back`; so does P(h | v) of real visible units.
+        change, and with it :func:`ebse.ensemble.draws.map_back`; so does P(h | v) of real visible units.
         """
         return self.with_laws(W=self.W.with_noise(noise, p=p, sigma=sigma))
 
@@ -155,14 +156,14 @@ class RestrictedBoltzmannEnsemble:
         self, v: Tensor, theta: Theta | None = None, *, generator: torch.Generator
     ) -> Tensor:
         """Sample h ~ P(h | v), or h ~ P(h | v, θ)."""
-        return noise.bernoulli(self.mean_h_given_v(v, theta), noise.draw_key(generator))
+        return rng.bernoulli(self.mean_h_given_v(v, theta), rng.draw_key(generator))
 
     def sample_v_given_h(
         self, h: Tensor, theta: Theta | None = None, *, generator: torch.Generator
     ) -> Tensor:
         """Sample v ~ P(v | h), or v ~ P(v | h, θ); with real visibles the value is the mean itself."""
-        mean, key = self.mean_v_given_h(h, theta), noise.draw_key(generator)
-        return mean if self.visible == "real" else noise.bernoulli(mean, key)
+        mean, key = self.mean_v_given_h(h, theta), rng.draw_key(generator)
+        return mean if self.visible == "real" else rng.bernoulli(mean, key)
 
     def sample_theta_given_vh(self, v: Tensor, h: Tensor, *, generator: torch.Generator) -> Theta:
         """Sample θ ~ P(θ | v, h), each parameter from its law tilted by v_i h_j, v_i, h_j  (A3).
@@ -170,17 +171,17 @@ class RestrictedBoltzmannEnsemble:
         Units given as probabilities are drawn first. This holds a (..., D, K) array; chains use
         :mod:`ebse.sampling.explicit`, which does not.
         """
-        key = noise.draw_key(generator)
-        v, h = self.binary_units(v, h, noise.subkey(key, 0))
+        key = rng.draw_key(generator)
+        v, h = self.binary_units(v, h, rng.subkey(key, 0))
         tilts = {"W": v.unsqueeze(-1) * h.unsqueeze(-2), "b": v, "c": h}
-        return Theta(**draw_laws(self.laws, tilts, noise.subkey(key, 1)))
+        return Theta(**draw_laws(self.laws, tilts, rng.subkey(key, 1)))
 
     def binary_units(self, v: Tensor, h: Tensor, key: int) -> tuple[Tensor, Tensor]:
         """v and h where those that are probabilities of binary units are drawn; binary ones stay."""
         v, h = self._v(v), self._h(h)
         if self.visible == "binary" and fractional(v):
-            v = noise.bernoulli(v, noise.subkey(key, 0))
-        return v, noise.bernoulli(h, noise.subkey(key, 1)) if fractional(h) else h
+            v = rng.bernoulli(v, rng.subkey(key, 0))
+        return v, rng.bernoulli(h, rng.subkey(key, 1)) if fractional(h) else h
 
     def _v(self, v: Tensor) -> Tensor:
         return units("v", v, self.D, dtype=self.dtype)

@@ -16,7 +16,7 @@ SLACK = 1e-6
 """How far a value may leave [0, 1] without being called clipped."""
 
 BYTE = 255.0
-"""The largest grey value of an 8-bit image."""
+"""The largest gray value of an 8-bit image."""
 
 
 class UnitScaling(NamedTuple):
@@ -37,7 +37,7 @@ class UnitScaling(NamedTuple):
     def found_in(cls, X: Any, *, image: bool = False) -> Self:
         """Minimum and range of the features of X (N, D) that leave [0, 1]; NaN entries are not asked.
 
-        8-bit images (``image``) that have grey values above 1 are divided by 255 as a whole.
+        8-bit images (``image``) that have gray values above 1 are divided by 255 as a whole.
         """
         lowest, highest = (np.nan_to_num(x) for x in _extremes(X))
         if image and highest.max(initial=0) > 1:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from ebse.report.summaries import REFERENCE, BySeed, Row, interval, paired
 
-BLUE, RED, GREY = "#3b82b5", "#d1495b", "#8a93a0"
+BLUE, RED, GRAY = "#3b82b5", "#d1495b", "#8a93a0"
 NAMES = {"point": "RBM", "algorithm_1": "Algorithm 1", "algorithm_1_rbm": "Algorithm 1 on an RBM"}
 """What models are called in a legend."""
 MOST_DOTS = 100
@@ -32,7 +32,7 @@ def dots(found: Mapping[str, BySeed]) -> Figure:
         if gains:
             _dots(right, at, gains)
     left.set(yticks=range(len(names)), yticklabels=names, xlabel="accuracy, %")
-    right.axvline(0, color=GREY, linewidth=1)
+    right.axvline(0, color=GRAY, linewidth=1)
     right.set(xlabel=f"points over {REFERENCE}, same episodes")
     return figure
 
@@ -70,16 +70,16 @@ def learning_curves(rows: Sequence[Row]) -> Figure:
     """Pseudo-log-likelihood of some training rows against epochs, one line a model and seed."""
     figure = Figure(figsize=(7, 3.4), layout="constrained")
     axes = figure.subplots()
-    colours: dict[str, str] = {}
+    colors: dict[str, str] = {}
     for row in rows:
         if row.get("kind") != "training":
             continue
-        known = row["model"] in colours
-        colour = colours.setdefault(row["model"], f"C{len(colours)}")
+        known = row["model"] in colors
+        color = colors.setdefault(row["model"], f"C{len(colors)}")
         epochs = [epoch["epoch"] for epoch in row["history"]]
         values = [epoch.get("pseudo_log_likelihood", math.nan) for epoch in row["history"]]
         name = None if known else NAMES.get(row["model"], row["model"])
-        axes.plot(epochs, values, color=colour, marker="o" if len(epochs) < 20 else "", label=name)
+        axes.plot(epochs, values, color=color, marker="o" if len(epochs) < 20 else "", label=name)
     axes.set(xlabel="epoch", ylabel="pseudo-log-likelihood")
     axes.ticklabel_format(useOffset=False)
     axes.legend(fontsize=8)
@@ -120,7 +120,7 @@ def heat_map(values: Images, names: Sequence[str], *, label: str, signed: bool) 
 
 
 def strip(images: Images, shape: tuple[int, int], titles: Sequence[str], *, columns: int = 10) -> Figure:
-    """Grey images side by side, each with a word above."""
+    """Gray images side by side, each with a word above."""
     columns = min(columns, len(images))
     rows = math.ceil(len(images) / columns)
     height = 1.0 if any(titles) else 0.8

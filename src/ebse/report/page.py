@@ -9,7 +9,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 
-from ebse.files import in_place
+from ebse._atomic import in_place
 from ebse.report.parts import Beside, Heading, Line, Part, Picture, Section, Table, Text
 from ebse.report.sections import section
 from ebse.report.style import STYLE

@@ -10,10 +10,10 @@ import numpy as np
 from ebse.report import drawings
 from ebse.report.claims import NAMES, verdicts
 from ebse.report.figure2 import figure2
-from ebse.report.fits import fit_section
+from ebse.report.fit_page import fit_section
 from ebse.report.parts import Beside, Heading, Line, Part, Picture, Row, Section, Table
 from ebse.report.summaries import REFERENCE, accuracies, accuracy_lines, checked_claims
-from ebse.runs import read_header, read_results
+from ebse.workflow.run_folder import read_header, read_results
 
 CURVES = ("pixels", REFERENCE, "Bernoulli clamped", "Bernoulli walked model", "Gaussian walked model")
 
@@ -157,7 +157,7 @@ def _one_shot(folder: Path, header: Row, rows: list[Row]) -> Section:
         "other episodes with these trained models, not of other trainings: for these, see how far seeds "
         "differ. Clamped: models drawn at the example itself, as the paper does. Walked: models met on a "
         "walk of the ensemble from the example; a walked state is read where the walk ended. Spreading on …: "
-        "no logistic regression, but labels that spread over clusters of the unlabelled images; sizes: equal "
+        "no logistic regression, but labels that spread over clusters of the unlabeled images; sizes: equal "
         "class sizes among these are told."
     )
     if not (folder / "pictures.npz").exists():

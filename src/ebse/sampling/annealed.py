@@ -13,8 +13,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ebse import noise
-from ebse.arguments import as_float_tensor, count, units
+from ebse import rng
+from ebse._tensors import as_float_tensor, units
+from ebse._validation import count
 from ebse.kernels.units import draw_units
 from ebse.laws.bernoulli import log1p_exp
 from ebse.models import RestrictedBoltzmannEnsemble
@@ -80,9 +81,9 @@ class Path(NamedTuple):
 
     def sweep(self, a: Tensor, beta: float, key: int) -> Tensor:
         """v ~ p_β(v | h) after h ~ p_β(h | v), of the rows whose hidden input is a; reversible in p_β."""
-        h = _drawn(beta * a, noise.subkey(key, 0))
+        h = _drawn(beta * a, rng.subkey(key, 0))
         bias = torch.lerp(self.base, self.b, beta)
-        return _drawn(torch.addmm(bias, h, self.W.T, alpha=beta), noise.subkey(key, 1))
+        return _drawn(torch.addmm(bias, h, self.W.T, alpha=beta), rng.subkey(key, 1))
 
     def walk(
         self, v: Tensor, betas: list[float], key: int, tick: Callable[[], None]
@@ -92,7 +93,7 @@ class Path(NamedTuple):
         a = self.hidden_input(v)
         for k, (before, beta) in enumerate(itertools.pairwise(betas)):
             log_w += self.log_ratio(v, a, before, beta)
-            v = self.sweep(a, beta, noise.subkey(key, k))
+            v = self.sweep(a, beta, rng.subkey(key, k))
             a = self.hidden_input(v)
             tick()
         return log_w, v
@@ -150,19 +151,19 @@ def annealed_log_partition(
     require_binary(ensemble)
     n_chains, n_burn = count("n_chains", n_chains, least=2), count("n_burn", n_burn, least=0)
     betas = temperatures(count("n_temperatures", n_temperatures))
-    key = noise.draw_key(generator)
+    key = rng.draw_key(generator)
     rows = None if start is None else _rows(ensemble, start)
     path = Path(*ensemble.effective(), _base(ensemble, base, rows))
     tick = _ticker(callback, 2 * (len(betas) - 1) + n_burn)
 
-    v = _drawn(path.base.expand(n_chains, -1), noise.subkey(key, BASE))
-    log_w, v = path.walk(v, betas, noise.subkey(key, FORWARD), tick)
+    v = _drawn(path.base.expand(n_chains, -1), rng.subkey(key, BASE))
+    log_w, v = path.walk(v, betas, rng.subkey(key, FORWARD), tick)
     forward, forward_error, forward_ess = _log_mean(log_w)
 
-    v = _resampled(v, log_w, noise.subkey(key, CHOICE)) if rows is None else _chosen(rows, n_chains, key)
+    v = _resampled(v, log_w, rng.subkey(key, CHOICE)) if rows is None else _chosen(rows, n_chains, key)
     # With β = 1 throughout, a walk is plain Gibbs sampling and its weights are 1.
-    _, v = path.walk(v, [1.0] * (n_burn + 1), noise.subkey(key, BURN), tick)
-    log_w, _ = path.walk(v, betas[::-1], noise.subkey(key, REVERSE), tick)
+    _, v = path.walk(v, [1.0] * (n_burn + 1), rng.subkey(key, BURN), tick)
+    log_w, _ = path.walk(v, betas[::-1], rng.subkey(key, REVERSE), tick)
     reverse, reverse_error, reverse_ess = _log_mean(log_w)
 
     log_base = path.log_base()
@@ -181,7 +182,7 @@ def require_binary(ensemble: RestrictedBoltzmannEnsemble) -> None:
     if ensemble.visible != "binary":
         raise ValueError(
             f"visible must be 'binary' for ζ to be a sum over states, got {ensemble.visible!r}; "
-            "no normalised density over real visibles is claimed"
+            "no normalized density over real visibles is claimed"
         )
 
 
@@ -214,16 +215,16 @@ def _base(ensemble: RestrictedBoltzmannEnsemble, base: Tensor | None, rows: Tens
 
 def _chosen(rows: Tensor, n: int, key: int) -> Tensor:
     """n of the rows in random order, each as often as any other or once more; values between are drawn."""
-    u = noise.uniform(noise.subkey(key, CHOICE), (len(rows),), device=rows.device)
+    u = rng.uniform(rng.subkey(key, CHOICE), (len(rows),), device=rows.device)
     index = u.argsort()[torch.arange(n, device=rows.device) % len(rows)]
-    return noise.bernoulli(rows[index], noise.subkey(key, START))
+    return rng.bernoulli(rows[index], rng.subkey(key, START))
 
 
 def _resampled(v: Tensor, log_w: Tensor, key: int) -> Tensor:
     """As many rows as v has, in proportion to their weights (systematic resampling)."""
     n = len(v)
     # One uniform number for all: a row of expected number x comes floor(x) or ceil(x) times.
-    comb = (torch.arange(n, device=v.device) + noise.uniform(key, (1,), device=v.device)) / n
+    comb = (torch.arange(n, device=v.device) + rng.uniform(key, (1,), device=v.device)) / n
     index = torch.searchsorted(torch.softmax(log_w, 0).cumsum(0), comb)
     return v[index.clamp(max=n - 1)]
 

@@ -2,10 +2,10 @@
 
 import torch
 
-from ebse import noise
-from ebse.arguments import count, option
+from ebse import rng
+from ebse._validation import count, option
 from ebse.models import RestrictedBoltzmannEnsemble
-from ebse.sampling.rows import CHUNK_SIZE, hidden_noise, reader
+from ebse.sampling._row_sweeps import CHUNK_SIZE, hidden_noise, reader
 from ebse.sampling.state import START, State, Units, checked_state
 
 
@@ -27,12 +27,12 @@ def clamped_sweeps(
     count("n_sweeps", n_sweeps, least=0)
     count("chunk_size", chunk_size)
     option("units", units, ("sampled", "mean"))
-    key = noise.draw_key(generator)
-    state = checked_state(ensemble, state, units, noise.subkey(key, START))
+    key = rng.draw_key(generator)
+    state = checked_state(ensemble, state, units, rng.subkey(key, START))
     models = reader(ensemble, units=units, chunk_size=chunk_size)
     parts = models.parts(state.v)
     for sweep in range(n_sweeps):
-        step = noise.subkey(key, sweep)
+        step = rng.subkey(key, sweep)
         mean = models.read(parts, None, state.h, step)
         state = State(state.v, hidden_noise(mean, step) if units == "sampled" else mean)
     return state

@@ -5,9 +5,9 @@ from typing import final
 import torch
 from torch import Tensor
 
-from ebse import noise
-from ebse.arguments import count, option
-from ebse.kernels.reads import draw_binary
+from ebse import rng
+from ebse._validation import count, option
+from ebse.kernels.readout import draw_binary
 from ebse.kernels.units import draw_units, mean_units
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.sampling.state import START, State, Units, checked_state
@@ -34,8 +34,8 @@ def collapsed_sweeps(
     """
     count("n_sweeps", n_sweeps, least=0)
     option("units", units, ("sampled", "mean"))
-    key = noise.draw_key(generator)
-    state = checked_state(ensemble, state, units, noise.subkey(key, START))
+    key = rng.draw_key(generator)
+    state = checked_state(ensemble, state, units, rng.subkey(key, START))
     return EffectiveChain(ensemble).sweeps(state, n_sweeps, key, units=units)
 
 
@@ -66,7 +66,7 @@ class EffectiveChain:
         key: int,
         *,
         units: Units = "sampled",
-        numbers: noise.Numbers | None = None,
+        numbers: rng.Numbers | None = None,
     ) -> State:
         """n_sweeps from ``state``; its chains have the noise of these ``numbers``, or of 0, 1, … on."""
         if n_sweeps == 0:
@@ -77,7 +77,7 @@ class EffectiveChain:
         real = self.ensemble.visible == "real"
         before = state.h
         for sweep in range(n_sweeps):
-            v_key, h_key = (noise.subkey(key, 2 * sweep + layer) for layer in (0, 1))
+            v_key, h_key = (rng.subkey(key, 2 * sweep + layer) for layer in (0, 1))
             torch.mm(before, self.W.T, out=a_v)
             if units == "mean" or real:
                 mean_units(a_v, self.b, mean=v)

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
-from ebse import noise
-from ebse.arguments import count
-from ebse.kernels.reads import draw_binary
+from ebse import rng
+from ebse._validation import count
+from ebse.kernels.readout import draw_binary
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.sampling.collapsed import EffectiveChain
 from ebse.sampling.state import START
@@ -22,7 +22,7 @@ def conditional_sweeps(
     *,
     n_burn: int = 0,
     generator: torch.Generator,
-    numbers: noise.Numbers | None = None,
+    numbers: rng.Numbers | None = None,
 ) -> tuple[Tensor, Tensor]:
     """E[v | known units] and one draw of it (N, D), from n_sweeps after n_burn others.
 
@@ -31,13 +31,13 @@ def conditional_sweeps(
     """
     count("n_sweeps", n_sweeps)
     count("n_burn", n_burn, least=0)
-    key = noise.draw_key(generator)
+    key = rng.draw_key(generator)
     chain = EffectiveChain(ensemble)
     start = torch.sigmoid(chain.b).expand(v.shape)
-    v = torch.where(missing, draw_binary(start, noise.subkey(key, START), numbers), v)
+    v = torch.where(missing, draw_binary(start, rng.subkey(key, START), numbers), v)
     total = torch.zeros_like(v)
     for sweep in range(n_burn + n_sweeps):
-        v_key, h_key = (noise.subkey(key, 2 * sweep + layer) for layer in (_V, _H))
+        v_key, h_key = (rng.subkey(key, 2 * sweep + layer) for layer in (_V, _H))
         h = draw_binary(chain.mean_h(v), h_key, numbers)
         mean = ensemble.mean_v_given_h(h)
         v = torch.where(missing, draw_binary(mean, v_key, numbers), v)

@@ -5,8 +5,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ebse import noise
-from ebse.arguments import count, units
+from ebse import rng
+from ebse._tensors import units
+from ebse._validation import count
 from ebse.models import EnergyEnsemble
 from ebse.models.energy import Parameters, draw_laws
 from ebse.sampling.metropolis import LANGEVIN_STEP, theta_sweep
@@ -27,11 +28,11 @@ class ModelState(NamedTuple):
 @torch.no_grad()
 def start_chains(ensemble: EnergyEnsemble, v: Tensor, *, generator: torch.Generator) -> ModelState:
     """Chains at binary v (N, D), with h by fair coins and θ from the law."""
-    key = noise.draw_key(generator)
+    key = rng.draw_key(generator)
     v = units("v", v, ensemble.D, dtype=ensemble.dtype)
-    h = noise.bernoulli(v.new_full((len(v), ensemble.K), 0.5), noise.subkey(key, 0))
+    h = rng.bernoulli(v.new_full((len(v), ensemble.K), 0.5), rng.subkey(key, 0))
     zeros = {name: v.new_zeros(len(v), *law.shape) for name, law in ensemble.laws.items()}
-    return ModelState(v, h, draw_laws(ensemble.laws, zeros, noise.subkey(key, 1)))
+    return ModelState(v, h, draw_laws(ensemble.laws, zeros, rng.subkey(key, 1)))
 
 
 @torch.no_grad()
@@ -46,19 +47,17 @@ def general_sweeps(
 ) -> ModelState:
     """Sample θ | v, h, then v and h | θ (or h alone), n_sweeps times; P(v, h, θ) stays invariant."""
     count("n_sweeps", n_sweeps, least=0)
-    key = noise.draw_key(generator)
+    key = rng.draw_key(generator)
     v, h = binary_state(ensemble, State(state.v, state.h))
     theta, accepted = state.theta, 0.0
     for sweep in range(n_sweeps):
-        step = noise.subkey(key, sweep)
-        theta, acceptance = theta_sweep(
-            ensemble, State(v, h), theta, noise.subkey(step, 0), step=langevin_step
-        )
+        step = rng.subkey(key, sweep)
+        theta, acceptance = theta_sweep(ensemble, State(v, h), theta, rng.subkey(step, 0), step=langevin_step)
         accepted += acceptance / n_sweeps
         v, h = site_sweep(
             lambda v, h, theta=theta: -ensemble.energy(v, h, theta),  # type: ignore[misc]
             State(v, h),
-            noise.subkey(step, 1),
+            rng.subkey(step, 1),
             clamp_v=clamp_v,
         )
     return ModelState(v, h, theta, accepted if n_sweeps else state.acceptance)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ebse import noise
-from ebse.arguments import fractional, units
+from ebse import rng
+from ebse._tensors import fractional, units
 from ebse.laws import Point
 from ebse.models import RestrictedBoltzmannEnsemble, exact
 from ebse.sampling.annealed import LogPartition, Progress, annealed_log_partition, require_binary
@@ -25,7 +25,7 @@ class LogLikelihood(NamedTuple):
     ----------
     forward, reverse
         With log ζ from forward and from reverse annealing. Forward log ζ is low, so ``forward`` is high (the
-        optimistic figure that is usually published) and ``reverse`` is low. Equal where ``exact``.
+        optimiztic figure that is usually published) and ``reverse`` is low. Equal where ``exact``.
     exact
         Whether log ζ was summed over every state.
     log_partition
@@ -68,7 +68,7 @@ def log_likelihood(
     Parameters
     ----------
     v
-        Binary rows. Grey values are refused: what they have is the likelihood of one binarisation or
+        Binary rows. Gray values are refused: what they have is the likelihood of one binarization or
         another, and it must be stated which.
     start
         Rows from which the reverse chains leave, by default v itself: a mode of v that the forward chains
@@ -84,7 +84,7 @@ def log_likelihood(
     (True, -0.53)
     """
     require_binary(ensemble)
-    noise.require_generator(generator)
+    rng.require_generator(generator)
     v = _binary_rows(ensemble, v)
     wide = _float64(ensemble)
     step = max(BLOCK // (ensemble.D + ensemble.K), 1)

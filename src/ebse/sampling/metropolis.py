@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from ebse import noise
+from ebse import rng
 from ebse.laws import Law
 from ebse.models import EnergyEnsemble
 from ebse.models.energy import Parameters, law_sum
@@ -41,12 +41,12 @@ def theta_sweep(
     smooth = [name for name, law in ensemble.laws.items() if law.support == "real line"]
     acceptance = 1.0
     if smooth:
-        theta, acceptance = _langevin(ensemble, state, theta, smooth, noise.subkey(key, 0), step)
+        theta, acceptance = _langevin(ensemble, state, theta, smooth, rng.subkey(key, 0), step)
     for number, (name, law) in enumerate(ensemble.laws.items(), start=1):
         if law.support == "atoms":
-            _gibbs(ensemble, state, theta, name, noise.subkey(key, number))
+            _gibbs(ensemble, state, theta, name, rng.subkey(key, number))
         elif law.support == "other":
-            _independence(ensemble, state, theta, name, noise.subkey(key, number))
+            _independence(ensemble, state, theta, name, rng.subkey(key, number))
     return theta, acceptance
 
 
@@ -64,7 +64,7 @@ def _langevin(
     U, slope = _slope(ensemble, state, theta, names)
     proposal, forward, backward = dict(theta), torch.zeros_like(U), torch.zeros_like(U)
     for number, name in enumerate(names):
-        u = noise.uniform(noise.subkey(key, number), tuple(theta[name].shape), device=U.device)
+        u = rng.uniform(rng.subkey(key, number), tuple(theta[name].shape), device=U.device)
         xi = torch.special.ndtri(u).to(U.dtype)
         proposal[name] = theta[name] - scale[name] ** 2 / 2 * slope[name] + scale[name] * xi
         forward = forward + law_sum(ensemble.laws[name], xi**2) / 2
@@ -73,7 +73,7 @@ def _langevin(
         back = theta[name] - proposal[name] + scale[name] ** 2 / 2 * slope_new[name]
         backward = backward + law_sum(ensemble.laws[name], (back / scale[name]) ** 2) / 2
     log_ratio = U - U_new + forward - backward
-    accept = _accept(log_ratio, noise.subkey(key, len(names)))
+    accept = _accept(log_ratio, rng.subkey(key, len(names)))
     moved = {name: torch.where(_column(accept, x), proposal[name], x) for name, x in theta.items()}
     return moved, float(accept.double().mean())
 
@@ -89,21 +89,21 @@ def _gibbs(ensemble: EnergyEnsemble, state: State, theta: Parameters, name: str,
             theta[name][element] = value
             log_p.append(weight - ensemble.energy(*state, theta))
         bounds = torch.softmax(torch.stack(log_p, -1), -1).to(torch.float64).cumsum(-1)[..., :-1]
-        u = noise.uniform(noise.subkey(key, number), (len(bounds), 1), device=bounds.device)
+        u = rng.uniform(rng.subkey(key, number), (len(bounds), 1), device=bounds.device)
         theta[name][element] = values[element][(u >= bounds).sum(-1)]
 
 
 def _independence(ensemble: EnergyEnsemble, state: State, theta: Parameters, name: str, key: int) -> None:
     """Propose each element from its law, accept with min(1, exp(E − E′)), in place."""
     law, shape = ensemble.laws[name], theta[name].shape
-    u = noise.uniform(noise.subkey(key, 0), tuple(shape), device=theta[name].device)
+    u = rng.uniform(rng.subkey(key, 0), tuple(shape), device=theta[name].device)
     proposal = law.draw(torch.zeros_like(theta[name]), u).detach()
     E = ensemble.energy(*state, theta)
     for number, element in enumerate(_elements(law), start=1):
         old = theta[name][element].clone()
         theta[name][element] = proposal[element]
         E_new = ensemble.energy(*state, theta)
-        accept = _accept(E - E_new, noise.subkey(key, number))
+        accept = _accept(E - E_new, rng.subkey(key, number))
         theta[name][element] = torch.where(accept, proposal[element], old)
         E = torch.where(accept, E_new, E)
 
@@ -123,7 +123,7 @@ def _slope(
 
 def _accept(log_ratio: Tensor, key: int) -> Tensor:
     """Accept with probability min(1, exp(log_ratio)); a ratio that is not a number is refused."""
-    return noise.uniform(key, tuple(log_ratio.shape), device=log_ratio.device).log() < log_ratio
+    return rng.uniform(key, tuple(log_ratio.shape), device=log_ratio.device).log() < log_ratio
 
 
 def _column(flags: Tensor, like: Tensor) -> Tensor:

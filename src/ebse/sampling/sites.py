@@ -5,8 +5,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ebse import noise
-from ebse.arguments import count, fractional, units
+from ebse import rng
+from ebse._tensors import fractional, units
+from ebse._validation import count
 from ebse.models import EnergyEnsemble, LinearEnsemble
 from ebse.sampling.state import State
 
@@ -36,7 +37,7 @@ def site_sweep(log_weight: LogWeight, state: State, key: int, *, clamp_v: bool =
             present = log_weight(v, h)
             layer[..., i] = 0
             odds = present - log_weight(v, h)
-            layer[..., i] = noise.bernoulli(torch.sigmoid(odds), noise.subkey(key, offset + i))
+            layer[..., i] = rng.bernoulli(torch.sigmoid(odds), rng.subkey(key, offset + i))
     return State(v, h)
 
 
@@ -51,9 +52,9 @@ def linear_sweeps(
 ) -> State:
     """Sweep over v and h (or h alone) of an ensemble whose θ is integrated out."""
     count("n_sweeps", n_sweeps, least=0)
-    key = noise.draw_key(generator)
+    key = rng.draw_key(generator)
     state = binary_state(ensemble, state)
     for sweep in range(n_sweeps):
-        step = noise.subkey(key, sweep)
+        step = rng.subkey(key, sweep)
         state = site_sweep(ensemble.log_weight, state, step, clamp_v=clamp_v)
     return state

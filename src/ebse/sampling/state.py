@@ -4,7 +4,7 @@ from typing import Literal, NamedTuple
 
 from torch import Tensor
 
-from ebse.arguments import units as checked_units
+from ebse._tensors import units as checked_units
 from ebse.models import RestrictedBoltzmannEnsemble
 
 Units = Literal["sampled", "mean"]

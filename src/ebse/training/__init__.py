@@ -1,13 +1,13 @@
 """Training: E-steps, gradients, the M-step, the loop and what it watches."""
 
-from ebse.training.ascent import GradientAscent
-from ebse.training.effective import EffectiveAscent
+from ebse.training.early_stopping import EarlyStopping
 from ebse.training.gradients import Offsets, gradient, monte_carlo_gradient
-from ebse.training.loop import Training, resume
+from ebse.training.init import initial_ensemble
 from ebse.training.monitors import pseudo_log_likelihood
+from ebse.training.optim.effective_ascent import EffectiveAscent
+from ebse.training.optim.m_step import GradientAscent
 from ebse.training.phases import Algorithm1, ContrastiveDivergence, EStep, Phases
-from ebse.training.start import initial_ensemble
-from ebse.training.stopping import EarlyStopping
+from ebse.training.trainer import Training, resume
 
 __all__ = [
     "Algorithm1",

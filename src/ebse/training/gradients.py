@@ -8,16 +8,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ebse.arguments import count
+from ebse._validation import count
 from ebse.models import EnergyEnsemble, LinearEnsemble, RestrictedBoltzmannEnsemble
-from ebse.models.leaves import Gradient, gradient_of, leaves_of, rebuilt
+from ebse.models._leaves import Gradient, gradient_of, leaves_of, rebuilt
 from ebse.sampling import ModelState, State, general_sweeps, start_chains
 from ebse.sampling.metropolis import LANGEVIN_STEP
 from ebse.training.phases import Phases
 
 
 class Offsets(NamedTuple):
-    """μ (D,) and λ (K,), around which the centred gradient measures v and h."""
+    """μ (D,) and λ (K,), around which the centered gradient measures v and h."""
 
     mu: Tensor
     lam: Tensor
@@ -31,25 +31,25 @@ def gradient(
 ) -> Gradient:
     """⟨∂ log_weight(v, h)/∂α⟩_data − ⟨same⟩_model, for each of α.
 
-    With ``offsets`` (binary units), the gradient at fixed b + W λ and c + μᵀ W, the biases of the centred
+    With ``offsets`` (binary units), the gradient at fixed b + W λ and c + μᵀ W, the biases of the centered
     machine: that of W is taken around μ and λ, those of b and c are as they were.
     """
     alpha = leaves_of(ensemble)
     ensemble = rebuilt(ensemble, alpha)
     both = State(*(torch.cat(pair) for pair in zip(*phases, strict=True)))
-    log_weight = ensemble.log_weight(*both) if offsets is None else _centred(ensemble, both, offsets)
+    log_weight = ensemble.log_weight(*both) if offsets is None else _centered(ensemble, both, offsets)
     n = len(phases.data.v)
     return gradient_of(log_weight[:n].mean() - log_weight[n:].mean(), alpha)
 
 
-def _centred(
+def _centered(
     ensemble: RestrictedBoltzmannEnsemble | LinearEnsemble, state: State, offsets: Offsets
 ) -> Tensor:
     """(v − μ)ᵀ W (h − λ) + bᵀ v + cᵀ h of the effective parameters, for each row."""
     if not isinstance(ensemble, RestrictedBoltzmannEnsemble) or ensemble.visible != "binary":
         raise ValueError(
-            "centred gradients need an ensemble of binary units, got one without effective parameters; "
-            "use visible='binary' or centred=False"
+            "centered gradients need an ensemble of binary units, got one without effective parameters; "
+            "use visible='binary' or centered=False"
         )
     W, b, c = ensemble.effective()
     v, h = state

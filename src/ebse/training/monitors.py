@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from ebse.arguments import fractional
-from ebse.kernels.pseudo import pseudo_terms
+from ebse._tensors import fractional
+from ebse.kernels.pseudo_likelihood import pseudo_terms
 from ebse.kernels.units import fast
 from ebse.laws.bernoulli import log1p_exp
 from ebse.models import RestrictedBoltzmannEnsemble, exact

@@ -6,13 +6,13 @@ from typing import NamedTuple, Protocol, final
 import torch
 from torch import Tensor
 
-from ebse import noise
-from ebse.arguments import count, option
-from ebse.kernels.reads import draw_binary
+from ebse import rng
+from ebse._validation import count, option
+from ebse.kernels.readout import draw_binary
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.sampling import State, Units, clamped_sweeps, explicit_sweeps
+from ebse.sampling._row_sweeps import CHUNK_SIZE
 from ebse.sampling.collapsed import EffectiveChain
-from ebse.sampling.rows import CHUNK_SIZE
 from ebse.sampling.state import START
 
 Memory = dict[str, Tensor]
@@ -102,7 +102,7 @@ class ContrastiveDivergence:
         generator: torch.Generator,
     ) -> tuple[Phases, Memory]:
         """h | v at the data, and k sweeps of a chain."""
-        return self.counted_phases(ensemble, v, memory, noise.draw_key(generator))
+        return self.counted_phases(ensemble, v, memory, rng.draw_key(generator))
 
     def counted_phases(
         self, ensemble: RestrictedBoltzmannEnsemble, v: Tensor, memory: Memory, key: int
@@ -114,7 +114,7 @@ class ContrastiveDivergence:
         if self.persistent:
             state = State(memory["v"], memory["h"])
         elif self.units == "sampled":
-            state = State(v, draw_binary(data.h, noise.subkey(key, START)))
+            state = State(v, draw_binary(data.h, rng.subkey(key, START)))
         state = chain.sweeps(state, self.k, key, units=self.units)
         memory = {"v": state.v, "h": state.h} if self.persistent else {}
         return Phases(data, State(state.v, chain.mean_h(state.v))), memory
@@ -179,7 +179,7 @@ class Algorithm1:
         if self.units == "sampled":
             # Both loops must hold the same binary v, and h⁽⁰⁾ must belong to it.
             none = v.new_zeros(len(v), ensemble.K)
-            v, _ = ensemble.binary_units(v, none, noise.draw_key(generator))
+            v, _ = ensemble.binary_units(v, none, rng.draw_key(generator))
         h = memory["h"][rows] if self.persistent else self._first_h(ensemble, v, generator)
         start, n_sweeps = State(v, h), self.k + 1
         model = explicit_sweeps(

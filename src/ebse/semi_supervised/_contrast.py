@@ -1,0 +1,91 @@
+"""Training of the network of `ContrastiveFeatures` by InfoNCE (van den Oord 2018)."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ebse.semi_supervised._encoder import Encoder
+
+Array = npt.NDArray[np.float32]
+
+N_LAYERS = 2
+"""Hidden layers."""
+WEIGHT_DECAY = 1e-4
+
+
+def info_nce(z: Tensor, temperature: float) -> Tensor:
+    """−log of the share that z_i gives its other end among all others, mean over both halves of z (2n, r).
+
+    Shares are proportional to exp(z_i · z_j / temperature), j ≠ i; row i of the first half belongs to row i
+    of the second.
+    """
+    n = len(z) // 2
+    logits = (z @ z.T / temperature).fill_diagonal_(-torch.inf)
+    other = torch.arange(2 * n).roll(n)
+    return functional.cross_entropy(logits, other)
+
+
+class Contrast:
+    """A network under training by Adam on InfoNCE: batch norm and ReLU after each of two hidden layers."""
+
+    def __init__(
+        self,
+        n_features: int,
+        *,
+        n_hidden: int,
+        n_components: int,
+        n_updates: int,
+        temperature: float,
+        learning_rate: float,
+        seed: int,
+    ) -> None:
+        self.net = _network(n_features, n_hidden, n_components, seed)
+        self.temperature = temperature
+        self.optimizer = torch.optim.AdamW(self.net.parameters(), learning_rate, weight_decay=WEIGHT_DECAY)
+        # One step more than are taken: the last rate is not quite 0, and a single update has a schedule, too.
+        self.schedule = torch.optim.lr_scheduler.OneCycleLR(
+            self.optimizer, learning_rate, total_steps=n_updates + 1
+        )
+
+    def update(self, here: Array, there: Array) -> float:
+        """One step on pairs (n, D), (n, D) of the ends of walks; their InfoNCE before it."""
+        z = functional.normalize(self.net(torch.from_numpy(np.concatenate([here, there]))), dim=1)
+        loss = info_nce(z, self.temperature)
+        self.optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        self.schedule.step()
+        return float(loss.detach())
+
+    def encoder(self) -> Encoder:
+        """The network as it is, with its batch norms made part of the layers before them."""
+        weights, biases = [], []
+        layers: list[Any] = list(self.net)
+        with torch.no_grad():
+            for layer, norm in zip(layers[0::3], [*layers[1::3], None], strict=True):
+                W, b = layer.weight.T, layer.bias
+                if norm is not None:
+                    scale = norm.weight / torch.sqrt(norm.running_var + norm.eps)
+                    W, b = W * scale, (b - norm.running_mean) * scale + norm.bias
+                weights.append(W.contiguous().numpy().copy())
+                biases.append(b.numpy().copy())
+        return Encoder(tuple(weights), tuple(biases))
+
+
+def _network(n_features: int, n_hidden: int, n_components: int, seed: int) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    # Layers draw their first weights from torch's own generator, which belongs to the user.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        for n in range(N_LAYERS):
+            layers += [
+                nn.Linear(n_hidden if n else n_features, n_hidden),
+                nn.BatchNorm1d(n_hidden),
+                nn.ReLU(),
+            ]
+        # Whatever torch's default precision is: rows are in single.
+        return nn.Sequential(*layers, nn.Linear(n_hidden, n_components)).float()

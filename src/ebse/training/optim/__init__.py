@@ -1,0 +1,1 @@
+"""M-steps: what an M-step is, and the two there are."""

@@ -1,0 +1,61 @@
+"""Results as files: tables for people, arrays for programs; whole or not there."""
+
+import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ebse._atomic import in_place
+from ebse.io import Rows
+from ebse.workflow.prediction import Classified
+
+SUFFIXES = (".csv", ".npy", ".npz")
+
+
+def require_writable(path: Path, *, force: bool, suffixes: tuple[str, ...] = SUFFIXES) -> Path:
+    """Refuse a name that cannot be written, or is there already, before any work."""
+    if path.suffix.lower() not in suffixes:
+        raise ValueError(f"--out must end in {', '.join(suffixes)}, got {path}; choose one of these")
+    parent = next((p for p in path.parents if p.exists()), None)
+    if parent is not None and not parent.is_dir():
+        raise NotADirectoryError(
+            f"--out must be in a folder, got {path}, and {parent} is a file; choose another"
+        )
+    if path.is_dir() or (path.exists() and not force):
+        raise FileExistsError(f"--out must be new, got {path}, which exists; choose another, or pass --force")
+    return path
+
+
+def write_array(path: Path, X: npt.NDArray[Any], names: Sequence[str]) -> None:
+    """An array: npy as it is, npz under the name X, csv with a line of names."""
+    if path.suffix.lower() == ".csv":
+        # Six digits are what single precision has.
+        write_table(path, names, ([f"{x:.6g}" for x in row] for row in X.tolist()))
+        return
+    with in_place(path) as temporary, temporary.open("wb") as file:
+        if path.suffix.lower() == ".npy":
+            np.save(file, X, allow_pickle=False)
+        else:
+            np.savez_compressed(file, X=X)
+
+
+def write_predictions(path: Path, rows: Rows, found: Classified) -> None:
+    """A line for each row: its number, name or file, its label if it has one, what it is taken for."""
+    given = rows.labels if rows.labels is not None else [None] * len(rows.X)
+    places = rows.files or range(1, len(rows.X) + 1)
+    lines = (
+        [place, "" if label is None else label, predicted, *(f"{x:.4f}" for x in p)]
+        for place, label, predicted, p in zip(places, given, found.labels, found.probabilities, strict=True)
+    )
+    write_table(path, ["row", "label", "predicted", *(f"p({name})" for name in found.classes)], lines)
+
+
+def write_table(path: Path, names: Sequence[str], lines: Iterable[Sequence[Any]]) -> None:
+    """A csv file with a line of names."""
+    with in_place(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow(names)
+        table.writerows(lines)

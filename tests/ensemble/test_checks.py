@@ -1,0 +1,23 @@
+"""Scikit-learn's own checks, none of them expected to fail."""
+
+from typing import Any
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from ebse import RBSE
+from ebse.ensemble import RBSEClassifier
+
+ESTIMATORS = [
+    RBSE(4, n_epochs=2),
+    RBSE(4, law="gaussian", bias_law="bernoulli", algorithm="cd", n_epochs=2),
+    RBSE(4, law="point", n_epochs=2),
+    RBSEClassifier(RBSE(8, n_epochs=5), n_draws=3),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)  # type: ignore[untyped-decorator]
+# Checks feed constant features, single classes and the like, about which libraries below warn.
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_accepts(estimator: Any, check: Any) -> None:
+    check(estimator)

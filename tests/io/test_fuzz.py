@@ -1,0 +1,135 @@
+"""Whatever a file holds, reading it gives finite rows or says what is wrong with it."""
+
+import gzip
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cli.bad_files import BITS, GRAY, idx, npy, npz
+from ebse.io import read_rows
+
+Test = Callable[..., None]
+LINES = ["a,b,c", "0,1,1", "1,0,0.5", '"1",0,x', "0,,nan", "\ufeff"]
+
+
+def often(test: Test) -> Test:
+    """Two hundred examples, the same ones every time."""
+    return settings(
+        max_examples=200,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    )(test)
+
+
+def assert_read_or_refused(name: str, content: bytes, **options: Any) -> None:
+    """Rows of the shape claimed, or an error that a command line can show."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_bytes(content)
+        try:
+            rows = read_rows(path, **options)
+        except (ValueError, OSError) as error:
+            said = str(error)
+        else:
+            said = ""
+        if said:
+            assert name in said or "--" in said
+            return
+        n, d = rows.X.shape
+        assert n >= 2
+        assert d == len(rows.names) >= 1
+        assert rows.X.dtype.kind in "uf"
+        allowed = ~np.isinf(rows.X) if options.get("missing") else np.isfinite(rows.X)
+        assert allowed.all()
+        assert rows.shape is None or rows.shape[0] * rows.shape[1] == d
+        assert rows.labels is None or rows.labels.shape == (n,)
+
+
+@st.composite
+def damaged(draw: st.DrawFn, whole: bytes) -> bytes:
+    """The same file with a few bytes changed, and perhaps cut."""
+    content = bytearray(whole)
+    for at, value in draw(
+        st.lists(st.tuples(st.integers(0, len(whole) - 1), st.integers(0, 255)), max_size=4)
+    ):
+        content[at] = value
+    return bytes(content[: draw(st.one_of(st.just(len(whole)), st.integers(0, len(whole))))])
+
+
+WORDS = st.text(st.sampled_from('ab01.,;\t\n\r" eE+-_x\0?é'), max_size=80)
+
+
+@often
+@given(st.one_of(st.text(max_size=80), WORDS), st.booleans(), st.sampled_from([None, "a", "0", ""]))
+def test_any_text(text: str, missing: bool, label: str | None) -> None:
+    for name in ("x.csv", "x.tsv"):
+        assert_read_or_refused(name, text.encode(errors="surrogatepass"), missing=missing, label=label)
+
+
+@often
+@given(
+    st.lists(st.sampled_from(LINES), max_size=6),
+    st.sampled_from([",", ";", "tab", " ", '"', "\n", "\r", "0"]),
+)
+def test_lines_and_delimiters(lines: list[str], delimiter: str) -> None:
+    assert_read_or_refused("x.csv", "\n".join(lines).encode(), delimiter=delimiter)
+
+
+@often
+@given(st.binary(max_size=80))
+def test_any_bytes(content: bytes) -> None:
+    for name in ("x.csv", "x.npy", "x.npz", "x.idx"):
+        assert_read_or_refused(name, content)
+    assert_read_or_refused("x.idx", b"\0\0\x08" + content)
+    assert_read_or_refused("x.npz", b"PK\x05\x06" + content)
+
+
+@often
+@given(damaged(npy(BITS[:9].astype(float))), damaged(npy(GRAY)))
+def test_damaged_arrays(rows: bytes, images: bytes) -> None:
+    assert_read_or_refused("x.npy", rows)
+    assert_read_or_refused("x.npy", images, missing=True)
+
+
+@often
+@given(st.text(st.sampled_from("{}()[]',:<>|fiuOUVMm48 0123-+*#\n\\x\"descrfortran_ordershape"), max_size=80))
+def test_any_header(text: str) -> None:
+    header = text.encode() + b"\n"
+    assert_read_or_refused("x.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+
+
+@often
+@given(
+    st.one_of(
+        st.sampled_from(["<f8", ">f4", "|b1", "<U3", "<U0", "|V0", "<c8", "<M8[D]", "|O", "(2,)f8"]),
+        st.text(max_size=5),
+    ),
+    st.lists(st.integers(-2, 2**40), max_size=4),
+    st.booleans(),
+    st.integers(0, 400),
+)
+def test_claims_of_headers(kind: str, shape: list[int], fortran: bool, held: int) -> None:
+    header = repr({"descr": kind, "fortran_order": fortran, "shape": tuple(shape)}).encode() + b"\n"
+    content = b"\x93NUMPY\x02\x00" + len(header).to_bytes(4, "little") + header + bytes(held)
+    assert_read_or_refused("x.npy", content)
+
+
+@often
+@given(
+    damaged(npz(X=BITS[:5], y=np.arange(5))), st.sampled_from([None, "X", "y"]), st.sampled_from([None, "y"])
+)
+def test_damaged_archives(content: bytes, array: str | None, label: str | None) -> None:
+    assert_read_or_refused("x.npz", content, array=array, label=label)
+
+
+@often
+@given(damaged(idx(GRAY)), damaged(gzip.compress(idx(GRAY), mtime=0)))
+def test_damaged_images(plain: bytes, compressed: bytes) -> None:
+    assert_read_or_refused("x-idx3-ubyte", plain)
+    assert_read_or_refused("x-idx3-ubyte.gz", compressed)

@@ -1,0 +1,112 @@
+"""What labels that spread refuse, or warn of, and that a refusal changes nothing."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+
+from ebse import ContrastiveFeatures
+from ebse.semi_supervised import SlowFeatures
+from ebse.semi_supervised.spreading import SpreadingClassifier
+from semi_supervised.blobs import blobs
+
+X = np.random.default_rng(1).random((50, 4))
+
+
+@pytest.mark.parametrize(
+    ("options", "y", "message"),
+    [
+        (
+            {"class_prior": {0: 0.5, 1: 0.2}},
+            [0, 1],
+            "class_prior must be positive and sum to 1, got .* sum to 0.7",
+        ),
+        (
+            {"class_prior": {0: 0.5, 2: 0.5}},
+            [0, 1],
+            "class_prior must have a share for each of the classes .0, 1., got no share for 1 and one for 2",
+        ),
+        ({"class_prior": {0: 0.2, 1: 0.3, 2: 0.5}}, [0, 1], "got one for 2, which no row is labeled with"),
+        ({"class_prior": "all"}, [0, 1], "class_prior must be None, 'equal' or a mapping"),
+        ({"class_prior": {0: np.nan, 1: 0.5}}, [0, 1], "class_prior must be positive and sum to 1"),
+        ({"class_prior": {0: "a", 1: 0.5}}, [0, 1], "class_prior must hold numbers"),
+        ({"representation": []}, [0, 1], "representation must have a transformer, got none"),
+        ({"unlabeled_label": [1, 2]}, [0, 1], "unlabeled_label must be one value"),
+        ({}, np.array([0, "a"], dtype=object), "y must be words or numbers, one kind, got both"),
+        ({}, np.array([0, None], dtype=object), "got missing values; announce rows without a label"),
+        ({}, [0, np.nan], "got missing values; announce rows without a label"),
+        ({"unlabeled_label": -1}, pd.array([0, pd.NA]), "got missing values; announce rows without a label"),
+        ({"n_clusters": "many"}, [0, 1], "n_clusters must be 'auto' or a number"),
+        ({"n_clusters": 0}, [0, 1], "n_clusters must be >= 1"),
+        ({"n_clusterings": 0}, [0, 1], "n_clusterings must be >= 1"),
+        ({"n_rounds": -1}, [0, 1], "n_rounds must be >= 0, got -1"),
+        ({}, [1, 1], "y must have at least 2 classes, got one class, 1"),
+        ({"unlabeled_label": -1}, [-1, -1], "y must have labels, got -1"),
+    ],
+)
+def test_what_cannot_be_learned_from_is_refused(options: dict[str, Any], y: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SpreadingClassifier(**options).fit(X[:2], y, X_unlabeled=X[2:50])
+
+
+@pytest.mark.parametrize("representation", ["pca", PCA, [None, "pca"], pd.DataFrame(X)])
+def test_a_representation_is_an_estimator(representation: Any) -> None:
+    with pytest.raises(TypeError, match="representation must be an estimator with transform, got"):
+        SpreadingClassifier(representation).fit(X[:2], [0, 1], X_unlabeled=X[2:50])
+
+
+@pytest.mark.parametrize("n_columns", [1, 3])
+@pytest.mark.parametrize("frozen", [PCA(2), ContrastiveFeatures(n_updates=2), SlowFeatures(n_components=2)])
+def test_a_representation_of_other_columns(frozen: Any, n_columns: int) -> None:
+    given = FrozenEstimator(frozen.fit(X))
+    with pytest.raises(ValueError, match=f"learned from rows of {n_columns} features, like X, got .* from 4"):
+        SpreadingClassifier(given).fit(X[:2, :n_columns], [0, 1], X_unlabeled=X[2:, :n_columns])
+
+
+@pytest.mark.parametrize(
+    ("X_unlabeled", "kind"),
+    [(np.full((3, 4), np.nan), ValueError), (sparse.csr_matrix(X), TypeError), (X[:0], ValueError)],
+)
+def test_bad_rows_without_a_label(X_unlabeled: Any, kind: type[Exception]) -> None:
+    with pytest.raises(kind, match="X_unlabeled must have rows like those of X"):
+        SpreadingClassifier().fit(X[:2], [0, 1], X_unlabeled=X_unlabeled)
+
+
+def test_classes_that_are_lost_are_said() -> None:
+    spread = SpreadingClassifier(random_state=0).fit(X[:3], ["a", "b", "c"], X_unlabeled=X[3:])
+    with pytest.warns(UserWarning, match="no label is of 'b' any more, .* relabel takes all labels"):
+        spread.relabel(X[[0, 2]], ["a", "c"])
+    assert spread.classes_.tolist() == ["a", "c"]
+
+
+def test_settings_are_checked_when_labels_are_told_again() -> None:
+    spread = SpreadingClassifier(random_state=0).fit(X[:2], [0, 1], X_unlabeled=X[2:])
+    with pytest.raises(ValueError, match="n_rounds must be >= 0, got -1"):
+        spread.set_params(n_rounds=-1).relabel(X[:2], [0, 1])
+
+
+def test_a_refusal_changes_nothing() -> None:
+    points, y = blobs()
+    fresh = SpreadingClassifier(n_clusters=24, random_state=0)
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        fresh.fit(points[:2], [0, 0], X_unlabeled=points)
+    with pytest.raises(NotFittedError):
+        fresh.predict(points)
+    spread = fresh.fit(points[:3], y[:3], X_unlabeled=points[3:])
+    before = spread.predict_proba(points)
+    for labels, sizes in (
+        ([7, 7], None),
+        ([0, 1], {0: 0.2, 1: 0.2}),
+        ([0, 1], "some"),
+        ([0, 1], {0: 0.5, 2: 0.5}),
+    ):
+        with pytest.raises(ValueError, match="must"):
+            spread.set_params(class_prior=sizes).relabel(points[:2], labels)
+        np.testing.assert_array_equal(spread.predict_proba(points), before)
+    with pytest.raises(ValueError, match="X_unlabeled must have the 2 features of X, got 3"):
+        spread.set_params(class_prior=None).fit(points[:3], y[:3], X_unlabeled=np.ones((5, 3)))
