@@ -26,6 +26,7 @@ PACKAGES = [
     "preprocessing",
     "evaluation",
     "_estimators",
+    "_labels",
     "ensemble",
     "semi_supervised",
     "datasets",
