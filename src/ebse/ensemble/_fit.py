@@ -11,13 +11,14 @@ from ebse._estimators import seed_of
 from ebse._stages import shown, stage
 from ebse._threads import threads_for
 from ebse._validation import count, option
-from ebse.ensemble._inputs import generator_of
+from ebse.ensemble._inputs import generator_of, unchanged_on_error
 from ebse.ensemble._laws import family, start_noise
 from ebse.laws import Law
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.training import (
     Algorithm1,
     ContrastiveDivergence,
+    DivergedError,
     EffectiveAscent,
     EStep,
     GradientAscent,
@@ -115,12 +116,11 @@ def learn(run: Training, v: Any, n_epochs: int, *, n_components: int, verbose: i
             stage("training", n_epochs, "epoch") as done,
             threads_for(v.shape[1] * n_components),
         ):
-            run.fit(v, n_epochs, callback=lambda row: done(1))
-    except FloatingPointError as error:
-        what = str(error).partition(". The ensemble")[0]
+            run.fit(v, n_epochs, callback=lambda _: done(1))
+    except DivergedError as error:
         raise FloatingPointError(
-            f"{what}. The estimator is fitted with what it had learned after {run.n_steps} updates"
-        ) from None
+            f"{error.summary}. The estimator is fitted with what it had learned after {run.n_steps} updates"
+        ) from error
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"stopped after {run.n_steps} updates; the estimator is fitted with what it learned so far, and "
@@ -133,8 +133,8 @@ def fit_in_folder(rbse: "RBSE", X: Any, folder: str | Path, *, callback: Callabl
 
     The callback gets each epoch's row of the history.
     """
-    v, scaling = rbse._training_rows(X, reset=True)
-    with threads_for(v.shape[1] * rbse.n_components):
+    with unchanged_on_error(rbse), threads_for(X.shape[1] * rbse.n_components):
+        v, scaling = rbse._training_rows(X, reset=True)
         if RunFolder(folder).checkpoints:
             run = resume(folder, v, callback=callback)
         else:

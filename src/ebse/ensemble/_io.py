@@ -87,6 +87,7 @@ def state_of(rbse: Any) -> State:
         "ensemble": described,
         "parameters": plain(rbse.get_params(deep=False)),
         "history": rbse.history_,
+        "scale": rbse._scale,
         "feature_names": list(map(str, getattr(rbse, "feature_names_in_", []))),
     }
     return State(facts, arrays)
@@ -101,7 +102,7 @@ def set_state(rbse: Any, state: State) -> None:
     chains = arrays["chains"].copy() if "chains" in arrays else None
     _require_fitting(scaling, chains, ensemble.D)
     rbse._set_fitted(ensemble, scaling, history=facts["history"], chains=chains)
-    rbse.n_features_in_ = ensemble.D
+    rbse.n_features_in_, rbse._scale = ensemble.D, str(facts["scale"])
     if facts["feature_names"]:
         rbse.feature_names_in_ = np.array(facts["feature_names"], dtype=object)
 

@@ -41,8 +41,8 @@ def start_noise(law: type[Law], keep_prob: float | None, sigma: float | None) ->
     if noise and law not in ARGUMENTS:
         (name, value) = next((n, x) for n, x in (("keep_prob", keep_prob), ("sigma", sigma)) if x is not None)
         raise ValueError(
-            f"{name} must be None for the law {law.__name__}, got {value!r}; only 'bernoulli' takes keep_prob, "
-            "and only 'gaussian' takes sigma"
+            f"{name} must be None for the law {law.__name__}, got {value!r}; only 'bernoulli' takes "
+            "keep_prob, and only 'gaussian' takes sigma"
         )
     return noise
 
@@ -69,8 +69,8 @@ def noise_of(law: type[Law], keep_prob: float | None, sigma: float | None) -> di
         )
     if name == "keep_prob" and not 0 < value < 1:
         raise ValueError(
-            f"keep_prob must be a probability in (0, 1) for the law {law.__name__}, got {value!r}; for weights "
-            "without noise use the law 'point'"
+            f"keep_prob must be a probability in (0, 1) for the law {law.__name__}, got {value!r}; for "
+            "weights without noise use the law 'point'"
         )
     return {LETTERS[name]: value}
 

@@ -1,7 +1,7 @@
 """Stochastic representations (section 3): models θ sampled for each row, and what they make of it.
 
-``posterior_draws``, ``chain_draws`` and ``prior_draws`` take tensors; the functions below them work on arrays of
-any size, block by block, for the estimators.
+``posterior_draws``, ``chain_draws`` and ``prior_draws`` take tensors; the functions below them work on arrays
+of any size, block by block, for the estimators.
 """
 
 from collections.abc import Callable
@@ -56,7 +56,6 @@ def posterior_draws(
 
     Examples
     --------
-
     >>> from ebse.laws import Gaussian, Point
     >>> W, b, c = Gaussian(torch.ones(3, 2), 0.5), Point(torch.zeros(3)), Point(torch.zeros(2))
     >>> ensemble = RestrictedBoltzmannEnsemble(W=W, b=b, c=c)
@@ -81,9 +80,9 @@ def chain_draws(
 ) -> Tensor:
     """P(h | v, θ) of chain-sampled models: θ ~ P(θ | v_s, h_s) after a Gibbs chain from v: (N, n_draws, K).
 
-    Each draw has a chain of its own, which starts at the row v (N, D) with h ~ P(h | v) and makes ``n_sweeps``
-    Gibbs sweeps over (v, h) with θ integrated out. A row's draws do not depend on the other rows, on
-    ``chunk_size`` or on the number of threads.
+    Each draw has a chain of its own, which starts at the row v (N, D) with h ~ P(h | v) and makes
+    ``n_sweeps`` Gibbs sweeps over (v, h) with θ integrated out. A row's draws do not depend on the other
+    rows, on ``chunk_size`` or on the number of threads.
 
     Parameters
     ----------
@@ -124,9 +123,7 @@ def chain_draws(
     option("read", read, ("input", "state"))
     v = units("v", v, ensemble.D, dtype=ensemble.dtype)
     if v.ndim != 2:
-        raise ValueError(
-            f"v must have shape (N, {ensemble.D}), got {tuple(v.shape)}; pass a matrix of rows"
-        )
+        raise ValueError(f"v must have shape (N, {ensemble.D}), got {tuple(v.shape)}; pass a matrix of rows")
     key = rng.draw_key(generator)
     v_key, h_key, theta_key, chain_key = (rng.subkey(key, purpose) for purpose in range(4))
     chain, models = EffectiveChain(ensemble), reader(ensemble, chunk_size=chunk_size)
@@ -244,7 +241,7 @@ def in_blocks(function: Callable[[Tensor], Tensor], v: Any, width: int) -> Array
 def draw_rows(
     ensemble: Ensemble, v: Any, n_draws: int, *, source: Source, n_sweeps: int, read: Read, seed: int
 ) -> Array:
-    """P(h | v, θ) of n_draws models for each row (N, n_draws, K); the random numbers depend on the row alone."""
+    """P(h | v, θ) of n_draws models for each row (N, n_draws, K); its random numbers depend on it alone."""
     if source == "mean":
         mean = in_blocks(ensemble.frozen().mean_h_given_v, v, ensemble.K)
         return np.repeat(mean[:, np.newaxis], n_draws, axis=1)

@@ -14,9 +14,9 @@ from tqdm import tqdm
 
 from ebse import _archive
 from ebse._archive import State
-from ebse._estimators import as_rows, seed_of
+from ebse._estimators import as_rows, require_moderate, scale_of, seed_of, warn_of_scale
 from ebse._validation import count, option
-from ebse.ensemble._fit import DEFAULT_MONITORS, MONITORED_ROWS, learn, n_epochs_for, new_run
+from ebse.ensemble._fit import MONITORED_ROWS, learn, n_epochs_for, new_run
 from ebse.ensemble._inputs import as_tensor, generator_of, is_image, unchanged_on_error
 from ebse.ensemble._io import converted, require_free, set_state, state_of
 from ebse.ensemble._laws import Alpha, Laws, noise_of
@@ -36,6 +36,7 @@ from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.preprocessing import UnitScaling
 from ebse.sampling import LogLikelihood, log_likelihood
 from ebse.training import Training, pseudo_log_likelihood
+from ebse.training.monitors import DEFAULT_MONITORS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,9 +52,10 @@ MANY_CLIPPED = 0.2
 class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Restricted Boltzmann machine (RBM) with random weights, trained without labels.
 
-    The weights θ = (W, b, c) have a distribution P(θ; α), the law, and α is learned: an ensemble of infinitely
-    many RBMs, P(v, h, θ) ∝ P(θ; α) exp(vᵀ W h + bᵀ v + cᵀ h). ``transform`` gives the mean representation
-    P(h | v), ``sample_transform`` the representations P(h | v, θ) by models θ sampled for each row.
+    The weights θ = (W, b, c) have a distribution P(θ; α), the law, and α is learned: an ensemble of
+    infinitely many RBMs, P(v, h, θ) ∝ P(θ; α) exp(vᵀ W h + bᵀ v + cᵀ h). ``transform`` gives the mean
+    representation P(h | v), ``sample_transform`` the representations P(h | v, θ) by models θ sampled for each
+    row.
 
     For binary features, probabilities and images. Other features are scaled to [0, 1] and used as
     probabilities, which models quantities poorly: encode them first (``KBinsDiscretizer``).
@@ -64,26 +66,26 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         Hidden units K. More of them fit the data better; time grows in proportion. 50 to 1,000 are usual.
     law : {"bernoulli", "gaussian", "point"} or a class of ebse.laws, default="bernoulli"
         Law of W. "bernoulli": each connection is present or absent (DropConnect with learned probabilities);
-        "gaussian": each has a mean and a standard deviation; "point": no noise, an ordinary RBM. The likelihood
-        and the mean representation hardly depend on it; the sampled representations do.
+        "gaussian": each has a mean and a standard deviation; "point": no noise, an ordinary RBM. The
+        likelihood and the mean representation hardly depend on it; the sampled representations do.
     keep_prob : float in (0, 1), default=None
         Bernoulli law: probability that a connection is present when training starts; None is 0.5. Smaller
         values are stronger noise. The likelihood does not depend on it.
     sigma : float >= 0, default=None
-        Gaussian law: standard deviation of the connections when training starts; None is 0.3. Larger values are
-        stronger noise. The likelihood does not depend on it.
+        Gaussian law: standard deviation of the connections when training starts; None is 0.3. Larger values
+        are stronger noise. The likelihood does not depend on it.
     bias_law : {"point", "bernoulli", "gaussian"} or a class of ebse.laws, default="point"
         Law of the biases b and c. Random biases add little, so that the default has none.
     visible : {"binary", "real"}, default="binary"
         "binary": features in [0, 1] are probabilities of binary units. "real": they are values of continuous
-        units in [0, 1], trained by Algorithm 1 and Adam; ``algorithm``, ``momentum`` and ``weight_decay`` must
-        keep their defaults, and there is no likelihood.
+        units in [0, 1], trained by Algorithm 1 and Adam; ``algorithm``, ``momentum`` and ``weight_decay``
+        must keep their defaults, and there is no likelihood.
     n_epochs : int or "auto", default="auto"
-        Passes over the rows. More fit better, until ``history_`` is flat. "auto" makes 20,000 updates in 10 to
-        1,000 passes, because the number of updates matters rather than that of passes.
+        Passes over the rows. More fit better, until ``history_`` is flat. "auto" makes 20,000 updates in 10
+        to 1,000 passes, because the number of updates matters rather than that of passes.
     batch_size : int, default=100
-        Rows of a mini-batch, and number of persistent chains. Larger batches give less noisy and fewer updates
-        per epoch; 10 to 500 are usual.
+        Rows of a mini-batch, and number of persistent chains. Larger batches give less noisy and fewer
+        updates per epoch; 10 to 500 are usual.
     learning_rate : float, default=0.1
         Step size, which falls to 0 over the epochs. Halve it if training diverges or ``history_`` oscillates;
         0.01 to 0.2 are usual.
@@ -93,8 +95,8 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         L2 penalty of the effective weights. Up to 1e-3 helps where rows are few.
     algorithm : {"pcd", "cd", "algorithm1"}, default="pcd"
         "pcd": persistent contrastive divergence, the best likelihoods. "cd": contrastive divergence, better
-        where data has isolated modes that chains do not cross. "algorithm1": the paper's, which samples θ, for
-        comparison; slow.
+        where data has isolated modes that chains do not cross. "algorithm1": the paper's, which samples θ,
+        for comparison; slow.
     n_gibbs_steps : int, default=1
         Gibbs sweeps per update. More give better gradients and take proportionally longer; 1 to 10.
     scaling : {"auto", "error"}, default="auto"
@@ -144,8 +146,8 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
     T. Tieleman. Training Restricted Boltzmann Machines using Approximations to the Likelihood Gradient. ICML,
     2008.
 
-    L. Wan, M. Zeiler, S. Zhang, Y. LeCun, R. Fergus. Regularization of Neural Networks using DropConnect. ICML,
-    2013.
+    L. Wan, M. Zeiler, S. Zhang, Y. LeCun, R. Fergus. Regularization of Neural Networks using DropConnect.
+    ICML, 2013.
 
     Examples
     --------
@@ -160,6 +162,8 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
     """Laws and arrays; None while they are to be read from the run under way."""
     _run: Training | None
     """The run that ``partial_fit`` continues."""
+    _scale: str = ""
+    """Scale of the rows of ``fit``: 8-bit, unit interval, or another."""
 
     def __init__(
         self,
@@ -224,8 +228,8 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         """One more pass over the rows of X, at a constant learning rate.
 
         Persistent chains continue from call to call. After ``fit``, ``load`` or a copy they start anew at the
-        rows of X. The first call decides whether passes are monitored: with 1,000 rows or more ``history_`` has
-        what ``fit`` monitors, with fewer only epoch and step, because monitoring would take longer than
+        rows of X. The first call decides whether passes are monitored: with 1,000 rows or more ``history_``
+        has what ``fit`` monitors, with fewer only epoch and step, because monitoring would take longer than
         training.
 
         Parameters
@@ -298,17 +302,17 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
             "posterior": θ ~ P(θ | v). "prior": θ ~ P(θ; α), which does not depend on the row (DropConnect).
             "mean": θ integrated out, ``transform`` repeated.
         n_sweeps : int, default=0
-            Gibbs sweeps of a chain that starts at the row, after which θ is sampled (chain-sampled models). 0 is
-            the paper's posterior sample. More sweeps vary the representations more, and let them forget the
-            row; 20 to 50 are useful where chains mix slowly.
+            Gibbs sweeps of a chain that starts at the row, after which θ is sampled (chain-sampled models). 0
+            is the paper's posterior sample. More sweeps vary the representations more, and let them forget
+            the row; 20 to 50 are useful where chains mix slowly.
         read : {"input", "state"}, default="input"
             "input": P(h | v, θ) of the row. "state": P(h | v_s) of the last state of the chain.
         keep_prob : float in (0, 1), default=None
-            Another noise for this call, with the same P(v, h): probability that a connection is present. Smaller
-            values are stronger noise. Not for a Gaussian law.
+            Another noise for this call, with the same P(v, h): probability that a connection is present.
+            Smaller values are stronger noise. Not for a Gaussian law.
         sigma : float >= 0, default=None
-            The same for a Gaussian law: standard deviation of the connections. Other laws without a presence take
-            one of both. None for both keeps the learned noise.
+            The same for a Gaussian law: standard deviation of the connections. Other laws without a presence
+            take one of both. None for both keeps the learned noise.
         random_state : int, RandomState, Generator or None, default=None
             By default that of the estimator. The draws of a row do not depend on the other rows.
 
@@ -322,8 +326,8 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         count("n_sweeps", n_sweeps, least=0)
         if source != "posterior" and n_sweeps:
             raise ValueError(
-                f"n_sweeps must be 0 where source is {source!r}, got {n_sweeps}; only models of the posterior "
-                "are sampled after a chain"
+                f"n_sweeps must be 0 where source is {source!r}, got {n_sweeps}; only models of the "
+                "posterior are sampled after a chain"
             )
         if keep_prob is not None or sigma is not None:
             self._require_binary("another noise")
@@ -415,9 +419,7 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         Values outside the training range are clipped to it first, and do not raise the score.
         """
         v, dtype = self._rows(X)
-        found = reconstruction_errors(
-            self._ensemble(), v, n_draws=n_draws, seed=self._seed(random_state)
-        )
+        found = reconstruction_errors(self._ensemble(), v, n_draws=n_draws, seed=self._seed(random_state))
         return found.astype(dtype, copy=False)
 
     def on_scale(self, v: Any) -> Array:
@@ -462,8 +464,8 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         sigma : float >= 0, default=None
             Gaussian law: standard deviation of the connections; None is 0.3.
         preserve : {"distribution", "weights"}, default="distribution"
-            "distribution" chooses the means so that P(v, h) is that of the RBM. "weights" keeps W as the means
-            and adds the noise: with a Bernoulli law this is DropConnect.
+            "distribution" chooses the means so that P(v, h) is that of the RBM. "weights" keeps W as the
+            means and adds the noise: with a Bernoulli law this is DropConnect.
         **parameters
             Other parameters of the constructor.
         """
@@ -497,7 +499,7 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
             bias_law=self.bias_law,
         )
         made._set_fitted(ensemble, self._scaling, history=list(self.history_), chains=self.chains_)
-        for name in ("n_features_in_", "feature_names_in_"):
+        for name in ("n_features_in_", "feature_names_in_", "_scale"):
             if hasattr(self, name):
                 setattr(made, name, getattr(self, name))
         return made
@@ -603,8 +605,8 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
     ) -> None:
         self._scaling = scaling
         self.feature_low_, self.feature_width_ = scaling
-        # A copy, because a run goes on with its chains.
-        self.chains_ = None if chains is None else np.array(chains)
+        # A copy, because a run continues its chains in place.
+        self.chains_ = None if chains is None else np.array(np.asarray(chains))
         self.history_, self.n_iter_ = history, len(history)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -614,7 +616,12 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         """Rows to learn from, in [0, 1], and their scaling."""
         option("scaling", self.scaling, ("auto", "error"))
         rows = self._checked(X, reset=reset)
-        scaling = UnitScaling.found_in(rows, image=is_image(rows)) if reset else self._scaling
+        if reset:
+            self._scale = scale_of(rows)
+            scaling = UnitScaling.found_in(rows, image=is_image(rows))
+        else:
+            warn_of_scale(self._scale, rows)
+            scaling = self._scaling
         n_scaled = len(scaling.scaled)
         if n_scaled and self.scaling == "error":
             raise ValueError(
@@ -630,6 +637,7 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         """Rows in [0, 1], and the floating type of the results."""
         check_is_fitted(self)
         rows = self._checked(X, reset=False, missing=missing)
+        warn_of_scale(self._scale, rows)
         dtype = np.float64 if rows.dtype == np.float64 else np.float32
         return self._scaled(self._scaling, rows), dtype
 
@@ -643,15 +651,15 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
             )
         if clipped > MANY_CLIPPED:
             warnings.warn(
-                f"{clipped:.0%} of the values of X are outside the range of the training data and are clipped "
-                "to it; are they on the same scale?",
+                f"{clipped:.0%} of the values of X are outside the range of the training data and are "
+                "clipped to it; are they on the same scale?",
                 stacklevel=4,
             )
         return scaling.apply(rows)
 
     def _checked(self, X: Any, *, reset: bool, missing: bool = False) -> Any:
         try:
-            return validate_data(
+            rows = validate_data(
                 self,
                 as_rows(X),
                 reset=reset,
@@ -664,9 +672,11 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
             if not str(error).startswith("Input X contains NaN"):
                 raise
             raise ValueError(
-                "Input X contains NaN; fill missing entries first, for example with SimpleImputer, fit, and let "
-                "RBSE.impute fill them from the rest of their rows"
+                "Input X contains NaN; fill missing entries first, for example with SimpleImputer, fit, and "
+                "let RBSE.impute fill them from the rest of their rows"
             ) from None
+        require_moderate(np.nan_to_num(rows) if missing else rows)
+        return rows
 
     def _require_binary(self, name: str) -> None:
         if self._held()[0].visible != "binary":
