@@ -1,4 +1,4 @@
-"""What users are told."""
+"""Error messages."""
 
 import pickle
 from pathlib import Path
@@ -17,13 +17,14 @@ X, _ = rows()
 ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"law": "cauchy"}, ValueError, r"law must be one of 'bernoulli', 'gaussian', 'point'.*got 'cauchy'"),
     ({"bias_law": 3}, ValueError, r"bias_law must be one of .*got 3"),
-    ({"law": "point", "noise": 0.5}, ValueError, r"noise must be None for the law Point, got 0.5"),
-    ({"noise": 1.5}, ValueError, r"noise must be a probability of presence in \(0, 1\) .*got 1.5"),
+    ({"law": "point", "keep_prob": 0.5}, ValueError, r"keep_prob must be None for the law Point, got 0.5"),
+    ({"keep_prob": 1.5}, ValueError, r"keep_prob must be a probability in \(0, 1\) .*got 1.5"),
     ({"visible": "gray"}, ValueError, r"visible must be one of 'binary', 'real', got 'gray'"),
     ({"algorithm": "adam"}, ValueError, r"algorithm must be one of 'pcd', 'cd', 'algorithm1', got 'adam'"),
     ({"n_epochs": "many"}, ValueError, r"n_epochs must be 'auto' or a whole number, got 'many'"),
     ({"n_epochs": -1}, ValueError, r"n_epochs must be >= 0, got -1"),
-    ({"law": "gaussian", "noise": -1.0}, ValueError, r"noise must be a standard deviation >= 0 .*got -1"),
+    ({"law": "gaussian", "sigma": -1.0}, ValueError, r"sigma must be a standard deviation >= 0 .*got -1"),
+    ({"law": Laplace, "sigma": 0.5}, ValueError, r"sigma must be None for the law Laplace, got 0.5"),
     ({"n_components": 0}, ValueError, r"n_components must be >= 1, got 0"),
     ({"batch_size": 0}, ValueError, r"batch_size must be >= 1, got 0"),
     ({"scaling": "max"}, ValueError, r"scaling must be one of 'auto', 'error', got 'max'"),
@@ -72,7 +73,7 @@ def test_errors_of_conversion(tmp_path: Path) -> None:
         RBSE.load(tmp_path / "foreign")
 
 
-def test_a_trained_rbm_says_what_is_open() -> None:
+def test_parameters_that_a_trained_rbm_decides_are_refused() -> None:
     rbm = np.zeros((2, 2)), np.zeros(2), np.zeros(2)
     with pytest.raises(TypeError, match=r"n_components must not be given, got 3; leave it out, it is that"):
         RBSE.from_rbm(rbm, n_components=3)
@@ -81,12 +82,12 @@ def test_a_trained_rbm_says_what_is_open() -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), [("algorithm", "cd"), ("momentum", 0.5), ("weight_decay", 1e-3)])
-def test_real_units_say_what_they_do_not_know(name: str, value: Any) -> None:
+def test_real_units_refuse_parameters_that_they_do_not_use(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=rf"{name} must be left at .* where visible is 'real', got"):
         RBSE(2, visible="real", law="gaussian", n_epochs=1).set_params(**{name: value}).fit(X[:, :3])
 
 
-def test_missing_values_are_pointed_to_impute() -> None:
+def test_missing_values_name_impute() -> None:
     holes = X.copy()
     holes[0, 0] = np.nan
     for call in (RBSE(K).fit, fitted().transform):
@@ -94,8 +95,8 @@ def test_missing_values_are_pointed_to_impute() -> None:
             call(holes)
 
 
-def test_values_on_another_scale_are_noticed() -> None:
-    with pytest.warns(UserWarning, match=r"of the values of X are beyond the range.*same scale"):
+def test_values_on_another_scale_warn() -> None:
+    with pytest.warns(UserWarning, match=r"of the values of X are outside the range.*same scale"):
         fitted().transform(16 * X)
     strict = RBSE(K, scaling="error", n_epochs=1).fit(X)
     for call in (strict.transform, strict.partial_fit):
@@ -105,8 +106,8 @@ def test_values_on_another_scale_are_noticed() -> None:
             call(16 * X)
 
 
-def test_what_is_not_fitted_says_so() -> None:
-    for name in ("components_", "presence_", "effective_components_", "intercept_hidden_"):
+def test_unfitted_estimators_raise_not_fitted_error() -> None:
+    for name in ("components_", "keep_prob_", "effective_components_", "intercept_hidden_"):
         with pytest.raises(NotFittedError, match="not fitted yet"):
             getattr(RBSE(), name)
     for call in (RBSE().plot_components, RBSE().dropped, lambda: RBSE().save("nowhere"), RBSE().sample):
@@ -114,9 +115,9 @@ def test_what_is_not_fitted_says_so() -> None:
             call()
 
 
-def test_real_values_have_no_gauge() -> None:
+def test_noise_of_real_values_cannot_be_exchanged() -> None:
     real = RBSE(2, visible="real", law="gaussian", n_epochs=1).fit(X[:, :3])
     with pytest.raises(ValueError, match="visible must be 'binary' for another noise, got 'real'"):
-        real.sample_transform(X[:, :3], noise=0.5)
+        real.sample_transform(X[:, :3], sigma=0.5)
     with pytest.raises(ValueError, match="visible must be 'binary' for dropped, got 'real'"):
         real.dropped()
