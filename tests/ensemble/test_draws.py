@@ -103,7 +103,7 @@ def test_bad_input_is_named(generator: torch.Generator) -> None:
     )
     with pytest.raises(ValueError, match=r"v must have shape \(\.\.\., 3\), got \(2, 2\)"):
         posterior_draws(small, torch.zeros(2, 2), generator=generator)
-    with pytest.raises(ValueError, match=r"v must have shape \(N, 3\), got \(3,\); pass one row per example"):
+    with pytest.raises(ValueError, match=r"v must have shape \(N, 3\), got \(3,\); pass a matrix of rows"):
         posterior_draws(small, torch.zeros(3), generator=generator)
     with pytest.raises(ValueError, match="n_draws must be >= 1, got 0"):
         posterior_draws(small, V, 0, generator=generator)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from ebse import RBSE
@@ -104,6 +105,45 @@ def test_values_on_another_scale_warn() -> None:
             ValueError, match=r"X must lie in \[0, 1\] with scaling='error', got .*% of values"
         ):
             call(16 * X)
+
+
+@pytest.mark.parametrize("low", [0.0, -5.0])
+def test_sparse_and_dense_rows_warn_alike(low: float) -> None:
+    rows_ = low + 10 * X
+    rbse = RBSE(K, n_epochs=1).fit(rows_)
+    inside, outside = np.clip(3 * X, low, low + 10), 100 * (X - 0.5)
+    for convert in (np.asarray, sparse.csr_array):
+        assert rbse.transform(convert(inside)).shape == (len(X), K)
+        with pytest.warns(UserWarning, match=r"100% of the values of X are outside the range"):
+            rbse.transform(convert(outside))
+
+
+def test_8_bit_rows_and_rows_in_the_unit_interval_are_not_mixed() -> None:
+    gray = np.random.default_rng(0).random((60, 12))
+    bytes_ = np.round(255 * gray).astype(np.uint8)
+    eight_bit, unit = (RBSE(K, n_epochs=1).fit(rows_) for rows_ in (bytes_, gray))
+    with pytest.warns(UserWarning, match="X has entries from 0 to 1, but the rows of fit are from 0 to 255"):
+        eight_bit.transform(gray)
+    with pytest.warns(UserWarning, match="X has entries from 0 to 255, but the rows of fit are from 0 to 1"):
+        unit.partial_fit(bytes_ * (X > 0))
+    assert eight_bit.transform(bytes_).shape == unit.transform(gray).shape == (60, K)
+
+
+def test_rows_that_cannot_be_used_are_refused() -> None:
+    large = X.astype(np.float64)
+    large[2, 1] = -3e20
+    for rows_ in (large, sparse.csr_array(large)):
+        with pytest.raises(ValueError, match=r"entries below 1e\+20 .*got -3e\+20 in row 2, column 1"):
+            RBSE(K).fit(rows_)
+    large[0, 0] = np.nan
+    with pytest.raises(ValueError, match=r"entries below 1e\+20"):
+        fitted().impute(large)
+    for rows_, message in (
+        (np.ma.masked_array(X, X > 2), "must not be a masked array"),
+        (X.astype("datetime64[s]"), "must hold numbers, got dates or durations"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            RBSE(K).fit(rows_)
 
 
 def test_unfitted_estimators_raise_not_fitted_error() -> None:

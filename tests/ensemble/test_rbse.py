@@ -150,8 +150,11 @@ def test_real_values() -> None:
     rbse = RBSE(4, visible="real", law="gaussian", n_epochs=2, random_state=0).fit(X[:, :2] * 0.5 + 0.2)
     assert ensemble(rbse).visible == "real"
     assert rbse.sample_transform(X[:3, :2] * 0.5, 5).shape == (3, 5, 4)
-    with pytest.raises(ValueError, match=r"visible must be 'binary' for score, got 'real'.*fit with"):
+    assert hasattr(fitted(), "score")
+    assert not hasattr(rbse, "score")
+    with pytest.raises(AttributeError) as caught:
         rbse.score(X[:, :2])
+    assert "visible must be 'binary' for score, got 'real'" in str(caught.value.__cause__)
 
 
 @pytest.mark.parametrize("algorithm", ["pcd", "cd", "algorithm1"])
