@@ -84,8 +84,8 @@ def test_a_foreign_representation_is_given_to_load(path: Path) -> None:
     made = RBSEClassifier(FrozenEstimator(pca), random_state=0).fit(X, WORDS)
     with pytest.raises(TypeError, match=r"representation must be an estimator of ebse to be saved, got PCA"):
         made.save(path)
-    made.save(path, include_representation=False)
-    with pytest.raises(ValueError, match=r"representation must be given to load .*got neither"):
+    made.save(path, representation="omit")
+    with pytest.raises(ValueError, match=r"representation must be given, as the file was saved without it"):
         RBSEClassifier.load(path)
     for given in (pca, FrozenEstimator(pca)):
         again = RBSEClassifier.load(path, representation=given)
@@ -94,6 +94,9 @@ def test_a_foreign_representation_is_given_to_load(path: Path) -> None:
         ValueError, match="representation must be fitted to rows of 12 features, got one fitted"
     ):
         RBSEClassifier.load(path, representation=PCA(2).fit(X[:, :5]))
+    RBSEClassifier(FrozenEstimator(fitted()), n_sweeps=0).fit(X, Y).save(path)
+    with pytest.raises(ValueError, match="representation must be left out, as the file holds its own"):
+        RBSEClassifier.load(path, representation=pca)
 
 
 def test_what_cannot_be_saved_is_named(path: Path) -> None:
