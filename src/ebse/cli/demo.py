@@ -42,11 +42,8 @@ def main() -> int:
         say(f"\n{heading}\n")
         for finding in findings:
             text = f"{finding.text}. {finding.measured} ({finding.expected})."
-            say(
-                textwrap.fill(
-                    text, 110, initial_indent=f"  {WORDS[finding.verdict]:15}", subsequent_indent=" " * 17
-                )
-            )
+            verdict = f"  {WORDS[finding.verdict]:15}"
+            say(textwrap.fill(text, 110, initial_indent=verdict, subsequent_indent=" " * len(verdict)))
     say(f"\nThe page with figures and tables: {page}")
     return 0
 

@@ -39,8 +39,8 @@ STRIPS = {
     "samples": ("Samples of the ensemble", "Samples of the ensemble after 200 Gibbs sweeps."),
     "chain": (
         "States of a Gibbs chain that starts at one image",
-        "A Gibbs chain that starts at a test image. The image stays recognizable for some sweeps; long chains "
-        "reach other classes.",
+        "A Gibbs chain that starts at a test image. The image stays recognizable for some sweeps; long "
+        "chains reach other classes.",
     ),
     "posterior": (
         "Reconstructions of one image by models sampled from the posterior",
