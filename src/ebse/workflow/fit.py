@@ -228,7 +228,7 @@ def _labels(
         spread = spread_over(X, known, labeled.y, seed=seed, **run.config.spreading)
         save_spread(run.folder / SPREAD, spread)
         unlabeled = np.flatnonzero(~known)
-        label_next = (unlabeled[spread.suggest(X[unlabeled], N_NEXT)] + 1).tolist()
+        label_next = (unlabeled[spread.suggest(N_NEXT, X=X[unlabeled])] + 1).tolist()
     found = classified(rbse, columns, labeled, rows.X, spread=spread, seed=seed)
     write_predictions(run.folder / PREDICTIONS, rows, found)
     if not run.has(kind="labels"):
