@@ -76,6 +76,11 @@ def broken_links(page: Path) -> Iterator[str]:
             yield f"{m['target']}: no such heading"
 
 
+def tests_named(text: str) -> set[str]:
+    """Files and functions of tests that a page names as code."""
+    return set(re.findall(r"`(tests/[\w/.]+|test_\w+)`", text))
+
+
 def too_wide(text: str) -> list[int]:
     """Numbers of the lines with more than WIDEST characters."""
     return [number for number, line in enumerate(text.splitlines(), 1) if len(line) > WIDEST]
@@ -163,6 +168,21 @@ def test_links_that_lead_nowhere_are_noticed(tmp_path: Path) -> None:
         "other.md#gone: no such heading",
         "gone.png: no such file",
     ]
+
+
+def test_tests_that_pages_name_exist() -> None:
+    functions = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    named = set().union(*(tests_named(page.read_text(encoding="utf-8")) for page in LINKED))
+    assert named
+    assert [
+        one
+        for one in sorted(named)
+        if not ((ROOT / one).exists() if "/" in one else f"def {one}(" in functions)
+    ] == []
+
+
+def test_tests_that_a_page_names_are_found() -> None:
+    assert tests_named("`tests/a/b.py` and `test_x`, not test_y") == {"tests/a/b.py", "test_x"}
 
 
 @pytest.mark.parametrize("page", LINKED, ids=name)
