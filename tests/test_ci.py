@@ -43,7 +43,10 @@ def test_the_workflow_covers_every_python_of_the_metadata() -> None:
     classified = set(re.findall(r"Python :: (3\.\d+)", metadata))
     matrix = parsed(WORKFLOW)["jobs"]["test"]["strategy"]["matrix"]
     assert set(matrix["python"]) == classified
-    assert {"lowest", "newest"} == {*matrix["dependencies"], *(one["dependencies"] for one in matrix["include"])}
+    assert {"lowest", "newest"} == {
+        *matrix["dependencies"],
+        *(one["dependencies"] for one in matrix["include"]),
+    }
 
 
 def test_the_hooks_run_the_linter_of_the_makefile() -> None:

@@ -58,7 +58,10 @@ def test_every_extra_has_a_reason() -> None:
 def test_a_dependency_without_a_row_is_noticed() -> None:
     page = "## Required\n\n| package | reason |\n|---|---|\n| `numpy` | arrays of numbers everywhere |\n\n## Extras\n\n| `x` | y |\n"
     assert reasons(page, "Required") == {"numpy": "arrays of numbers everywhere"}
-    assert names(["numpy>=1.26", "SciPy >=1", "rich[x]>=2"]) - set(reasons(page, "Required")) == {"scipy", "rich"}
+    assert names(["numpy>=1.26", "SciPy >=1", "rich[x]>=2"]) - set(reasons(page, "Required")) == {
+        "scipy",
+        "rich",
+    }
 
 
 def test_imports_are_declared_and_what_is_required_is_imported() -> None:
@@ -72,7 +75,9 @@ def test_imports_are_declared_and_what_is_required_is_imported() -> None:
 
 def test_lower_bounds_become_constraints() -> None:
     lowest = runpy.run_path(str(ROOT / ".github" / "lowest_versions.py"))["lowest"]
-    assert {line.partition("==")[0] for line in lowest(PROJECT["dependencies"])} == names(PROJECT["dependencies"])
+    assert {line.partition("==")[0] for line in lowest(PROJECT["dependencies"])} == names(
+        PROJECT["dependencies"]
+    )
     assert lowest(["numpy>=1.26", "torch >= 2.4"]) == ["numpy==1.26", "torch==2.4"]
     with pytest.raises(ValueError, match="got rich; add a lower bound"):
         lowest(["numpy>=1.26", "rich"])

@@ -15,7 +15,10 @@ import pytest
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 EXECUTED = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted((DOCS / "dev").glob("*.md"))]
-LINKED = [*EXECUTED, *(ROOT / page for page in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "examples/README.md"))]
+LINKED = [
+    *EXECUTED,
+    *(ROOT / page for page in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "examples/README.md")),
+]
 NEEDED = ("sphinx", "myst_parser", "numpydoc", "furo")
 
 FENCE = re.compile(r"^(?P<ticks>`{3,})(?P<language>[^\n`]*)\n(?P<body>.*?)^(?P=ticks)[ ]*$", re.M | re.S)
@@ -208,7 +211,13 @@ def test_plain_words() -> None:
 
 def test_private_terms_are_noticed() -> None:
     text = "Rows that speak\nare\ntold. Heard?\nA speaker spoke; it is taken\n    for a class.\n"
-    assert private_terms(text) == [(1, "speak"), (2, "are told"), (3, "Heard"), (4, "spoke"), (4, "taken for")]
+    assert private_terms(text) == [
+        (1, "speak"),
+        (2, "are told"),
+        (3, "Heard"),
+        (4, "spoke"),
+        (4, "taken for"),
+    ]
 
 
 def test_what_is_fetched_from_elsewhere_is_noticed() -> None:
