@@ -4,6 +4,7 @@ python .github/lowest_versions.py > constraints.txt
 """
 
 import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -21,4 +22,4 @@ def lowest(requirements: list[str]) -> list[str]:
 
 if __name__ == "__main__":
     project = tomllib.loads(PYPROJECT.read_text())["project"]
-    print(*lowest(project["dependencies"]), sep="\n")
+    sys.stdout.writelines(f"{line}\n" for line in lowest(project["dependencies"]))

@@ -2,8 +2,9 @@
 
     python examples/from_scikit_learn.py
 
-Nothing is trained again. With preserve="distribution" (the default) connections become random and their means
-change so that P(v, h) stays the same. With preserve="weights" the means stay: DropConnect, another distribution.
+Nothing is trained again. With preserve="distribution" (the default) connections become random, and their
+means change so that P(v, h) stays the same. With preserve="weights" the means stay: DropConnect, another
+distribution.
 """
 
 import numpy as np

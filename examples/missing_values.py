@@ -2,13 +2,13 @@
 
     python examples/missing_values.py
 
-scikit-learn's breast cancer table, 569 rows of 30 quantities, each split at its median. A random fifth of the
-entries is removed and imputed. Accuracy (higher is better) and log-loss (lower is better) are on these entries.
-A median split has as many zeros as ones. Where more ones than zeros are removed, the most frequent value that is
-left is zero: imputing it is right for less than half of the removed entries.
+scikit-learn's breast cancer table, 569 rows of 30 quantities, each split at its median. A random fifth of
+the entries is removed and imputed. Accuracy (higher is better) and log-loss (lower is better) are on these
+entries. A median split has as many zeros as ones. Where more ones than zeros are removed, the most frequent
+value that is left is zero: imputing it is right for less than half of the removed entries.
 
-The number of hidden units and of fits was chosen on such entries, from about fifteen settings: the figures are
-optimistic. With a tenth of the training it loses to the nearest neighbors.
+The number of hidden units and of fits was chosen on such entries, from about fifteen settings: the figures
+are optimistic. With a tenth of the training it loses to the nearest neighbors.
 """
 
 import numpy as np
@@ -26,10 +26,10 @@ def main(seed: int = 0) -> None:
     removed = np.random.default_rng(seed).random(X.shape) < 0.2
     known = np.where(removed, np.nan, X)
 
-    # 1. RBSE.fit does not accept NaN: fill in the mean of each column, fit, impute the entries from their rows.
+    # 1. RBSE.fit does not accept NaN: fill in column means, fit, impute the entries from their rows.
     start = SimpleImputer(strategy="mean").fit_transform(known)
     first = RBSE(n_components=50, random_state=seed).fit(start).impute(known)
-    # 2. The first fit learned from column means, and underestimates correlations: fit again on its imputations.
+    # 2. The first fit saw column means, and underestimates correlations: fit again on its imputations.
     second = RBSE(n_components=50, random_state=seed).fit(first).impute(known)
 
     filled = {

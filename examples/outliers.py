@@ -2,8 +2,8 @@
 
     python examples/outliers.py
 
-The models learn from half of the digits. Half of the others are corrupted; the area under the ROC curve says how
-well a score ranks these above the clean ones (0.5 is chance, 1 is perfect).
+The models learn from half of the digits. Half of the others are corrupted; the area under the ROC curve says
+how well a score ranks these above the clean ones (0.5 is chance, 1 is perfect).
 """
 
 import numpy as np

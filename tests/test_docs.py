@@ -79,7 +79,7 @@ def broken_links(page: Path) -> Iterator[str]:
             yield f"{m['target']}: no such heading"
 
 
-def tests_named(text: str) -> set[str]:
+def named_tests(text: str) -> set[str]:
     """Files and functions of tests that a page names as code."""
     return set(re.findall(r"`(tests/[\w/.]+|test_\w+)`", text))
 
@@ -175,7 +175,7 @@ def test_links_that_lead_nowhere_are_noticed(tmp_path: Path) -> None:
 
 def test_tests_that_pages_name_exist() -> None:
     functions = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
-    named = set().union(*(tests_named(page.read_text(encoding="utf-8")) for page in LINKED))
+    named = set().union(*(named_tests(page.read_text(encoding="utf-8")) for page in LINKED))
     assert named
     assert [
         one
@@ -185,7 +185,7 @@ def test_tests_that_pages_name_exist() -> None:
 
 
 def test_tests_that_a_page_names_are_found() -> None:
-    assert tests_named("`tests/a/b.py` and `test_x`, not test_y") == {"tests/a/b.py", "test_x"}
+    assert named_tests("`tests/a/b.py` and `test_x`, not test_y") == {"tests/a/b.py", "test_x"}
 
 
 @pytest.mark.parametrize("page", LINKED, ids=name)
