@@ -1,4 +1,4 @@
-"""Pictures of components: images, or a heat map of a table."""
+"""Plots of components: images, or a heat map of a table."""
 
 import pandas as pd
 import pytest
@@ -9,7 +9,7 @@ from ensemble.rows import fitted, rows
 X, _ = rows()
 
 
-def test_components_can_be_looked_at() -> None:
+def test_components_are_plotted() -> None:
     figure = fitted().plot_components(3, image_shape=(3, 4))
     assert len(figure.axes) >= 3
     with pytest.raises(ValueError, match=r"image_shape must have 12 pixels.*got \(2, 5\)"):

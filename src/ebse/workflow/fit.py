@@ -15,7 +15,7 @@ from ebse._atomic import in_place
 from ebse._estimators import seed_of
 from ebse._validation import count
 from ebse.ensemble import RBSE
-from ebse.ensemble._folders import fit_in_folder, require_settings
+from ebse.ensemble._fit import fit_in_folder, require_settings
 from ebse.io import Rows, read_arrays, read_rows
 from ebse.semi_supervised import SpreadingClassifier
 from ebse.workflow._spread import (
