@@ -27,6 +27,7 @@ PACKAGES = [
     "preprocessing",
     "evaluation",
     "_estimators",
+    "_labels",
     "ensemble",
     "semi_supervised",
     "datasets",
