@@ -24,7 +24,7 @@ from ebse import RBSE
 from ebse._atomic import in_place
 from ebse.datasets import load_images
 from ebse.ensemble import RBSEClassifier
-from ebse.ensemble._chain_length import how_far, memory
+from ebse.ensemble.classifier import chain_length, start_correlation
 from ebse.evaluation import few_shot
 from ebse.preprocessing import threshold
 
@@ -67,11 +67,11 @@ def main() -> None:
         rbse = RBSE(options.components, random_state=seed, **settings).fit(unlabeled)
         trained = time.perf_counter() - began
         few = unlabeled[:: max(len(unlabeled) // 500, 1)]
-        kept = {s: round(memory(rbse, few, s, seed=0), 2) for s in (1, 2, 5, 10, 20, 50)}
-        auto = how_far(rbse, few)
+        kept = {s: round(start_correlation(rbse, few, s, seed=0), 2) for s in (1, 2, 5, 10, 20, 50)}
+        auto = chain_length(rbse, few)
         print(f"seed {seed}: trained in {trained:.0f} s; memory by sweeps {kept}; auto: {auto}", flush=True)
         methods: dict[str, Any] = {"mean": rbse}
-        noise = {} if options.noise is None else {"noise": options.noise}
+        noise = {} if options.noise is None else {"draw_noise": options.noise}
         for sweeps in options.sweeps:
             n_sweeps = sweeps if sweeps == "auto" else int(sweeps)
             methods[f"walked {sweeps}"] = RBSEClassifier(

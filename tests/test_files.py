@@ -21,9 +21,14 @@ def test_arrays_are_read_back(tmp_path: Path) -> None:
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "x.txt"
     path.write_text("old")
-    with pytest.raises(KeyError), in_place(path) as temporary:
-        temporary.write_text("half of the new")
-        raise KeyError
+
+    def fail() -> None:
+        with in_place(path) as temporary:
+            temporary.write_text("half of the new")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 

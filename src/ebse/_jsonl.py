@@ -1,7 +1,7 @@
 """JSON Lines files: one JSON value per line, appended durably; an incomplete last line is ignored.
 
-A process that is killed while it appends leaves at most one incomplete line, the last. :func:`read` returns the
-complete lines, and :func:`drop_incomplete_line` removes the rest before new lines are appended.
+A process that is killed while it appends leaves at most one incomplete line, the last. :func:`read` returns
+the complete lines, and :func:`drop_incomplete_line` removes the rest before new lines are appended.
 """
 
 import json

@@ -64,7 +64,9 @@ def test_a_representation_is_an_estimator(representation: Any) -> None:
 @pytest.mark.parametrize("frozen", [PCA(2), ContrastiveFeatures(n_updates=2), SlowFeatures(n_components=2)])
 def test_a_representation_of_other_columns(frozen: Any, n_columns: int) -> None:
     given = FrozenEstimator(frozen.fit(X))
-    with pytest.raises(ValueError, match=f"fitted to rows of {n_columns} features, like X, got one fitted to 4"):
+    with pytest.raises(
+        ValueError, match=f"fitted to rows of {n_columns} features, like X, got one fitted to 4"
+    ):
         SpreadingClassifier(given).fit(X[:2, :n_columns], [0, 1], X_unlabeled=X[2:, :n_columns])
 
 
