@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from ebse.ensemble._on_draws import OnDraws, UnpenalizedLogistic
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.decomposition import PCA
@@ -17,7 +18,6 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from ebse import RBSE
 from ebse.ensemble import RBSEClassifier, _chain_length
-from ebse.ensemble._on_draws import OnDraws, UnpenalizedLogistic
 from ebse.evaluation import few_shot
 from ensemble.rows import K, fitted, rows
 

@@ -16,11 +16,12 @@ Delimiter = Annotated[str | None, Parameter(help='Character between the columns 
 Array = Annotated[str | None, Parameter(help="Name of the array in an .npz file that holds the rows.")]
 
 
-def command(name: str, *examples: str) -> App:
-    """A command, with examples at the end of its help."""
+def command(name: str, *examples: str, about: str = "") -> App:
+    """A command, with an explanation and examples at the end of its help."""
+    lines = "\n".join(f"    ebse {example}" for example in examples)
     return App(
         name=name,
-        help_epilogue="Examples:\n\n" + "\n".join(f"    ebse {example}" for example in examples),
+        help_epilogue=f"{about}\n\nExamples:\n\n{lines}".lstrip(),
         suppress_keyboard_interrupt=False,
         default_parameter=Parameter(consume_multiple=True, negative_iterable=()),
     )

@@ -114,7 +114,9 @@ class _Lines:
             done = at.done - (first or 0.0)
             rest = elapsed * (at.total - at.done) / done if at.total and done > 0 else None
             left = "" if rest is None else f", about {rest:.0f} s left"
-            self._print(f"{at.name}: {at.done:.0f}{total}{f' {at.unit}' * bool(at.unit)}, {elapsed:.0f} s{left}")
+            self._print(
+                f"{at.name}: {at.done:.0f}{total}{f' {at.unit}' * bool(at.unit)}, {elapsed:.0f} s{left}"
+            )
 
     def _print(self, line: str) -> None:
         self._said = time.monotonic()

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from ebse.cli._command import Json, command, require_existing
 from ebse.cli._show import fail, note, say, say_json, stages_shown
-from ebse.workflow.fit_config import FitConfig
+from ebse.workflow.fit_config import RUN, FitConfig
 
 if TYPE_CHECKING:
     from ebse.workflow.fit import Fitted, Plan
@@ -23,6 +23,9 @@ app = command(
     "fit photos/ --label folder",
     "fit digits.npz --label y --model rbse --n-components 400",
     "fit measurements.csv --drop id comment --missing --split",
+    about="""With --label, where only some rows have a label, all rows get a predicted class (predictions.csv), and the
+page (report.html) lists the rows to label next. Without --label, an ensemble of restricted Boltzmann machines learns
+features of the rows. Everything is in the run folder. A fit that is stopped continues with `ebse resume`.""",
 )
 
 TERMINATED = 128 + signal.SIGTERM
@@ -34,21 +37,17 @@ def fit(
     config: Annotated[FitConfig, Parameter(name="*")],
     *,
     out: Annotated[
-        Path | None, Parameter(help="Folder of the run. Default: runs/ and the name of DATA.")
+        Path | None, Parameter(group=RUN, help="Folder of the run. Default: runs/ and the name of DATA.")
     ] = None,
-    force: Annotated[bool, Parameter(negative=(), help="Delete a run that is in the folder already.")] = False,
-    json: Json = False,
+    force: Annotated[
+        bool, Parameter(group=RUN, negative=(), help="Delete a run that is in the folder already.")
+    ] = False,
+    json: Annotated[Json, Parameter(group=RUN)] = False,
     tensorboard: Annotated[
-        Path | None, Parameter(help="Folder for TensorBoard curves of the ensemble's training.")
+        Path | None, Parameter(group=RUN, help="Folder for TensorBoard curves of the ensemble's training.")
     ] = None,
 ) -> None:
-    """Fit a model to your own data.
-
-    With --label, and labels for only some of the rows, all other rows get a predicted class (predictions.csv), and
-    you are told which rows to label next. Without --label, an ensemble of restricted Boltzmann machines learns
-    features of the rows. Everything is written to a run folder with a page, report.html. A fit that is stopped
-    continues with `ebse resume`.
-    """
+    """Fit a model to your own data."""
     if tensorboard is not None:
         config = _with_ensemble(config)
     folder = out or Path("runs") / _name(Path(config.data))

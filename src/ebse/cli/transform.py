@@ -25,9 +25,7 @@ def transform(
     out: Annotated[
         Path | None, Parameter(help="A file .npy or .npz, for means also .csv. Default: named after DATA.")
     ] = None,
-    n_draws: Annotated[
-        int, Parameter(help="Models sampled for each row; 0: the mean representation.")
-    ] = 0,
+    n_draws: Annotated[int, Parameter(help="Models sampled for each row; 0: the mean representation.")] = 0,
     n_sweeps: Annotated[
         int, Parameter(help="Gibbs sweeps, started at the row, before each model is sampled.")
     ] = 0,

@@ -143,7 +143,7 @@ def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, *, empt
     with archive.open(info) as file:
         shape, fortran, dtype = _header(path, file, info.filename)
         start = file.tell()
-        if not empty or math.prod(shape):
+        if not empty or 0 not in shape:
             _require_held(path, info.filename, shape, dtype, size - start)
         content = file.read(size - start)
     if len(content) != math.prod(shape) * dtype.itemsize:

@@ -72,9 +72,7 @@ class _Table:
             found = self._by_line(names, [] if wanted.header else [first], lines, kept, at, row_names)
         X, labels, ids = found
         wanted.require_size(self.path, X)
-        return Rows(
-            self.path, X, tuple(names[i] for i in kept), labels, files=ids, notes=tuple(self.notes)
-        )
+        return Rows(self.path, X, tuple(names[i] for i in kept), labels, files=ids, notes=tuple(self.notes))
 
     def _by_pandas(
         self, n_header: int, width: int, kept: list[int], at: int | None, row_names: int | None
@@ -96,7 +94,7 @@ class _Table:
                     header=None,
                     skiprows=n_header,
                     dtype=dict.fromkeys(text, str),
-                    na_values={i: gaps for i in kept},
+                    na_values=dict.fromkeys(kept, gaps),
                     keep_default_na=False,
                     quoting=csv.QUOTE_NONE,
                     low_memory=False,

@@ -61,7 +61,7 @@ class Columns(NamedTuple):
             where,
             shape,
             UnitScaling.found_in(features, image=features.dtype == np.uint8),
-            np.nanmean(features, 0, dtype=np.float64),
+            np.asarray(np.nanmean(features, 0, dtype=np.float64)),
             scale_of(X[~np.isnan(X)] if X.dtype.kind == "f" else X),
         )
 
@@ -181,7 +181,9 @@ class Columns(NamedTuple):
         return (self.names, self.shape, self.scale) == (other.names, other.shape, other.scale) and all(
             np.array_equal(a, b, equal_nan=True)
             for a, b in zip(
-                (self.source, self.cuts, *self.scaling), (other.source, other.cuts, *other.scaling), strict=True
+                (self.source, self.cuts, *self.scaling),
+                (other.source, other.cuts, *other.scaling),
+                strict=True,
             )
         )
 

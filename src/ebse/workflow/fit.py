@@ -78,7 +78,8 @@ class Plan(NamedTuple):
             by = "column means" if self.model == "spreading" else "the ensemble"
             said.append(f"{name}: {n_missing} missing entries are imputed by {by}")
         asked = config.changed(ENSEMBLE)
-        if config.model is None and rows.labels is not None and self.model == "rbse" and asked:
+        labels = rows.labels
+        if config.model is None and labels is not None and asked and propagates(labeled_rows(labels)):
             said.append(f"{asked[0]} is a setting of the ensemble, so an ensemble is trained (--model rbse)")
         return said
 
@@ -215,7 +216,9 @@ def load(folder: Path) -> Fitted:
     columns, path = Columns.load(folder / COLUMNS), folder / MODEL
     kind = kind_of(path)
     if kind not in KINDS:
-        raise ValueError(f"{path} must hold a model of a fit, got {kind!r}; restore it from a copy, or fit again")
+        raise ValueError(
+            f"{path} must hold a model of a fit, got {kind!r}; restore it from a copy, or fit again"
+        )
     model = getattr(import_module(OURS[kind]), kind).load(path)
     if model.n_features_in_ != len(columns.source):
         raise damaged(folder / COLUMNS)
@@ -223,7 +226,13 @@ def load(folder: Path) -> Fitted:
 
 
 def evaluate(
-    fitted: Fitted, labeled: Labeled, place: Path, *, shots: tuple[int, ...], n_episodes: int, random_state: int
+    fitted: Fitted,
+    labeled: Labeled,
+    place: Path,
+    *,
+    shots: tuple[int, ...],
+    n_episodes: int,
+    random_state: int,
 ) -> "FewShotResult":
     """Few-shot accuracy of a run on labeled rows, which come from ``place``."""
     require_classes(Rows(place, labeled.X, (), labeled.y), least=max(shots) + 1)
@@ -293,7 +302,9 @@ def _planned(config: FitConfig) -> Plan:
         from ebse.ensemble._fit import require_settings
 
         if config.learning_rate == 0:
-            raise ValueError("learning_rate must be > 0, got 0, which would train nothing; pass 0.1, for example")
+            raise ValueError(
+                "learning_rate must be > 0, got 0, which would train nothing; pass 0.1, for example"
+            )
         require_settings(RBSE(**config.ensemble), columns.imputed(columns.apply(rows.X[:2])))
     elif config.class_prior is not None:
         from ebse.semi_supervised._class_prior import prior_probabilities

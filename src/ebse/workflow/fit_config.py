@@ -8,7 +8,10 @@ from cyclopts import Group, Parameter
 # Panels of `ebse fit --help`, in this order.
 _DATA = Parameter(group=Group("Data", sort_key=1))
 _LABELS = Parameter(group=Group("Labels and model", sort_key=2))
-_ENSEMBLE = Parameter(group=Group("Ensemble (only where one is trained: --model rbse, or no labels)", sort_key=3))
+_ENSEMBLE = Parameter(group=Group("Ensemble (with --model rbse, or without labels)", sort_key=4))
+RUN = Group("Run", sort_key=3)
+"""For the command, whose own options belong there, too."""
+_FLAG = Parameter(negative=())
 
 MODELS = ("spreading", "rbse")
 READING = ("label", "id", "drop", "delimiter", "header", "array", "missing")
@@ -50,9 +53,9 @@ class FitConfig:
     """Whether the first line of a table holds the column names. With --no-header columns are numbered from 0."""
     array: Annotated[str | None, _DATA] = None
     """Name of the array in an .npz file that holds the rows, if it has several."""
-    missing: Annotated[bool, _DATA] = False
+    missing: Annotated[bool, _DATA, _FLAG] = False
     """Accept missing entries and impute them."""
-    split: Annotated[bool, _DATA] = False
+    split: Annotated[bool, _DATA, _FLAG] = False
     """Replace each continuous column by three binary ones: is the value above the first, second, third
     quartile? Often helps the ensemble on tables of measurements."""
     n_components: Annotated[int, _ENSEMBLE] = 256
@@ -80,7 +83,7 @@ class FitConfig:
     """pcd: persistent contrastive divergence. cd: contrastive divergence. algorithm1: that of the paper."""
     n_gibbs_steps: Annotated[int, _ENSEMBLE] = 1
     """Gibbs sweeps of the chains per update."""
-    random_state: int = 0
+    random_state: Annotated[int, Parameter(group=RUN)] = 0
     """Seed of the random numbers: the same seed and data give the same model."""
 
     @classmethod
