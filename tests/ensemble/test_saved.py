@@ -43,7 +43,7 @@ def test_an_ensemble_continues_after_loading(path: Path) -> None:
     np.testing.assert_array_equal(RBSE.load(path).components_, rbse.components_)
 
 
-@pytest.mark.parametrize("labels", [Y, WORDS, Y == 1, Y + 0.5 * 0])
+@pytest.mark.parametrize("labels", [Y, WORDS, Y == 1, Y.astype(float)])
 @pytest.mark.parametrize("n_sweeps", [2, "auto"])
 def test_a_classifier_predicts_the_same_after_loading(
     labels: Any, n_sweeps: Any, path: Path, monkeypatch: pytest.MonkeyPatch
