@@ -337,7 +337,9 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if np.ndim(n):
             # An array is no number, though NumPy gives it the methods of one.
-            raise TypeError("n must be a whole number, got an array; pass rows as X=…, for example suggest(5, X=X)")
+            raise TypeError(
+                "n must be a whole number, got an array; pass rows as X=…, for example suggest(5, X=X)"
+            )
         count("n", n)
         rows = self._rows if X is None else self._encoded(self._validated(X))
         allowed = ~self._known.find(rows.keys)[0]
