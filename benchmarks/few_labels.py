@@ -151,10 +151,7 @@ def methods(
     made: dict[str, Callable[[], Any]] = {
         "inputs": lambda: None,
         "RBM means, PCA": means,
-        "slow features, ensemble's walk": lambda: SlowFeatures(
-            ensemble(), walk="ensemble", random_state=seed
-        ),
-        "slow features, neighbors' walk": lambda: SlowFeatures(ensemble(), random_state=seed),
+        "slow features": lambda: SlowFeatures(ensemble(), random_state=seed),
         "contrastive features": lambda: ContrastiveFeatures(random_state=seed),
         "VAE (peer)": lambda: peers.Autoencoder(seed=seed),
         "UMAP (peer)": peers.umap,

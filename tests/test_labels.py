@@ -87,6 +87,7 @@ def test_labels_keep_their_type() -> None:
         ([1, None], {}, "y must have at least 2 classes, got one class, 1"),
         ([0, 1, 2], {}, "y must have one entry for each of the 2 rows of X, got 3"),
         ([0.5, 1.7], {}, "Unknown label type"),
+        ([0.0, np.inf], {}, "y must have finite labels, got inf"),
         ([[0, 1], [1, 0]], {}, "1d array"),
         ([0, 1], {"unlabeled_label": [1, 2]}, "unlabeled_label must be one value"),
     ],

@@ -2,6 +2,8 @@
 
 import datetime
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ebse import _archive
+
+OMITTED = "omitted"
+"""In a file, in place of a representation that was left out of it."""
 LARGEST = 1e20
 """Entries from this size on are refused: their squares overflow single precision."""
 BRIGHT = 128
@@ -50,6 +56,66 @@ def learned(representation: Any, rows: Any, seed: int) -> Any:
             "stopped while the representation was fitted, and nothing of it is kept; fit it by itself, "
             "where Ctrl-C keeps what was learned, and pass FrozenEstimator(representation)"
         ) from None
+
+
+def representation_state(prefix: str, representation: Any, *, omit: bool = False) -> _archive.State:
+    """The fitted representation of an estimator, as part of its file; None, and one left out, as a word.
+
+    TypeError for a representation that is not of this package, unless it is to be left out.
+    """
+    if representation is None or omit:
+        return _archive.State({prefix: None if representation is None else OMITTED}, {})
+    if not _archive.is_ours(representation):
+        raise TypeError(
+            f"representation must be an estimator of ebse to be saved, got {type(representation).__name__}; "
+            'call save(path, representation="omit"), keep the representation yourself, and pass it to '
+            "load(path, representation=fitted)"
+        )
+    return _archive.nested(prefix, representation)
+
+
+def supplied_representation(state: _archive.State, prefix: str, given: Any) -> Any:
+    """The fitted representation that was passed to ``load``, if the file was written without one."""
+    omitted = state.facts.get(prefix) == OMITTED
+    if omitted and given is None:
+        raise ValueError(
+            "representation must be given, as the file was saved without it; call "
+            "load(path, representation=fitted)"
+        )
+    if given is None:
+        return None
+    if not omitted:
+        raise ValueError(
+            f"representation must be left out, as the file holds its own, got {given!r:.60}; call load(path)"
+        )
+    fitted = given.estimator if isinstance(given, FrozenEstimator) else given
+    require_estimator("representation", fitted, "transform", "the one that was fitted")
+    check_is_fitted(fitted)
+    return fitted
+
+
+def restored_representation(state: _archive.State, prefix: str, supplied: Any = None) -> Any:
+    """The fitted representation of a file, or the one that :func:`supplied_representation` gave."""
+    held = state.facts[prefix]
+    if held is None:
+        return None
+    if held == OMITTED:
+        if supplied is None:
+            raise ValueError("a representation was left out of the file")
+        return supplied
+    return _archive.restored(state.inside(prefix))
+
+
+@contextmanager
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was if its ``fit`` raises; Ctrl-C is left to the estimator."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except Exception:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 def seeded(estimator: Any, seed: int) -> Any:

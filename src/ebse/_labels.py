@@ -81,6 +81,8 @@ def read_labels(
         )
     rows = np.flatnonzero(~missing)
     labels = _of_one_kind(entries[rows])
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("y must have finite labels, got inf; mark unlabeled rows by None or NaN")
     check_classification_targets(labels)
     classes, target = np.unique(labels, return_inverse=True)
     if unlabeled_label is None and len(classes) > 2 and np.mean(labels == -1) > MOSTLY:
