@@ -16,7 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ebse import _archive
-from ebse._archive import State, is_ours, nested, plain, restored
+from ebse._archive import State, is_ours, plain
 from ebse._estimators import (
     as_rows,
     learned,
@@ -320,53 +320,50 @@ class RBSEClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # typ
         found: npt.NDArray[Any] = self.classes_[self.label_distributions_.argmax(1)]
         return found
 
-    def save(self, path: str | Path, *, include_representation: bool = True) -> None:
+    def save(self, path: str | Path, *, representation: str = "include") -> None:
         """Write the fitted classifier to one safetensors file, atomically; loading it executes no code.
 
-        The rows of ``fit`` are not stored. A ``classifier`` other than the default cannot be stored.
+        The rows of ``fit`` are not stored. A ``classifier`` other than the default raises TypeError.
 
         Parameters
         ----------
         path : str or Path
             The file.
-        include_representation : bool, default=True
-            Whether to store the representation in the file, which must be an estimator of ebse. False leaves
-            it out, and :meth:`load` takes it as an argument.
+        representation : {"include", "omit"}, default="include"
+            "omit" leaves the representation out, and ``load(path, representation=fitted)`` takes it back. For
+            one that is not of this package "include" raises TypeError.
         """
         check_is_fitted(self)
-        if include_representation and not is_ours(self.representation_):
-            raise TypeError(
-                f"representation must be an estimator of ebse to be saved, got "
-                f"{type(self.representation_).__name__}; save it yourself, save the classifier with "
-                "include_representation=False, and pass it to load as representation=…"
-            )
+        option("representation", representation, ("include", "omit"))
+        _archive.write(Path(path), type(self).__name__, *self._state(omit=representation == "omit"))
+
+    @classmethod
+    def load(cls, path: str | Path, *, representation: Any = None) -> Self:
+        """The classifier of a file written by :meth:`save`, with its representation frozen.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        representation : fitted transformer, default=None
+            The representation, where the file was saved without it.
+        """
+        state = _archive.read(Path(path), cls.__name__)
+        supplied = supplied_representation(state, "representation", representation)
+        with _archive.consistent(Path(path)):
+            return cls._from_state(state, supplied)
+
+    def _state(self, *, omit: bool = False) -> State:
         if self.classifier is not None:
             raise TypeError(
                 f"classifier must be None, the default logistic regression, to be saved, got "
                 f"{type(self.classifier).__name__}; save the representation, and fit the classifier again"
             )
-        state = self._state(include_representation=include_representation)
-        _archive.write(Path(path), type(self).__name__, *state)
-
-    @classmethod
-    def load(cls, path: str | Path, *, representation: Any = None) -> Self:
-        """The classifier of a file written by :meth:`save`, with the representation frozen.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file.
-        representation : estimator, default=None
-            The fitted representation, for a file without one.
-        """
-        return _archive.load(path, cls, representation=representation)
-
-    def _state(self, *, include_representation: bool = True) -> State:
+        held = representation_state("representation", self.representation_, omit=omit)
         parameters = self.get_params(deep=False)
+        del parameters["representation"], parameters["classifier"]
         facts: dict[str, Any] = {
-            "parameters": plain(
-                {k: v for k, v in parameters.items() if k not in ("representation", "classifier")}
-            ),
+            "parameters": plain(parameters),
             "n_features": self.n_features_in_,
             "feature_names": list(map(str, getattr(self, "feature_names_in_", []))),
             "seed": self._seed,
@@ -378,34 +375,13 @@ class RBSEClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # typ
         arrays: dict[str, Any] = {}
         if hasattr(self, "classifier_"):
             facts["classes"] = [self.classes_.dtype.str, self.classes_.tolist()]
-            for name, held in (
-                ("draws", self.classifier_.draw_classifier_),
-                ("mean", self.classifier_.mean_classifier_),
-            ):
-                if held is not None:
-                    arrays[f"{name}.weights"], arrays[f"{name}.intercepts"] = (
-                        held.fit_.weights,
-                        held.fit_.intercepts,
-                    )
-        if include_representation:
-            inner = nested("representation", self.representation_)
-            facts, arrays = facts | inner.facts, arrays | inner.arrays
-        return State(facts, arrays)
+            arrays = self.classifier_.arrays()
+        return State({**facts, **held.facts}, {**arrays, **held.arrays})
 
     @classmethod
-    def _from_state(cls, state: State, *, representation: Any = None) -> Self:
+    def _from_state(cls, state: State, supplied: Any = None) -> Self:
         facts, arrays = state
-        if ("representation" in facts) == (representation is not None):
-            raise TypeError(
-                "representation must be given to load if, and only if, the file has none, got "
-                f"{'both' if representation is not None else 'neither'}; pass the one that the classifier "
-                "was fitted with, or leave it out"
-            )
-        if representation is None:
-            representation = restored(state.inside("representation"))
-        if not isinstance(representation, FrozenEstimator):
-            representation = FrozenEstimator(representation)
-        check_is_fitted(representation.estimator)
+        representation = FrozenEstimator(restored_representation(state, "representation", supplied))
         made = cls(representation, **facts["parameters"])
         made.representation_ = representation.estimator
         made.n_features_in_ = int(facts["n_features"])
@@ -619,13 +595,21 @@ class DrawClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def restored(self, arrays: dict[str, Any], n_classes: int) -> Self:
-        """The logistic classifiers with these weights (K, C) and intercepts (C,), as files store them."""
+        """The classifier with the weights and intercepts that :meth:`arrays` gave."""
         self.classes_ = np.arange(n_classes)
         self.draw_classifier_ = _logistic(arrays, "draws", n_classes)
         has_mean = "mean.weights" in arrays
         self.mean_classifier_ = _logistic(arrays, "mean", n_classes) if has_mean else None
         self.draw_weight_ = 0.5 if has_mean else 1.0
         return self
+
+    def arrays(self) -> dict[str, Any]:
+        """Weights and intercepts of the logistic classifiers, by name, for a file."""
+        found = {}
+        for name, held in (("draws", self.draw_classifier_), ("mean", self.mean_classifier_)):
+            if held is not None:
+                found[f"{name}.weights"], found[f"{name}.intercepts"] = held.fit_[:2]
+        return found
 
     def probabilities(self, Z: Array) -> Array:
         """p of every draw (N, n_draws, n_classes)."""
@@ -759,3 +743,36 @@ def _stacked(a: Any, b: Any) -> Any:
     return (
         sparse.vstack([a, b], format="csr") if sparse.issparse(a) or sparse.issparse(b) else np.vstack([a, b])
     )
+
+
+OMITTED = "omitted"
+
+
+def representation_state(prefix: str, representation: Any, *, omit: bool = False) -> State:
+    """The representation as part of a file; TypeError for one that is not of this package."""
+    if omit:
+        return State({prefix: OMITTED}, {})
+    if not is_ours(representation):
+        raise TypeError(
+            f"representation must be an estimator of ebse to be saved, got {type(representation).__name__}; "
+            'call save(path, representation="omit"), keep the representation yourself, and pass it to '
+            "load(path, representation=fitted)"
+        )
+    return _archive.nested(prefix, representation)
+
+
+def supplied_representation(state: State, prefix: str, given: Any) -> Any:
+    """The representation given to ``load``, if the file was saved without one."""
+    omitted = state.facts.get(prefix) == OMITTED
+    if omitted != (given is not None):
+        raise ValueError(
+            "representation must be given, as the file was saved without it"
+            if omitted
+            else "representation must be left out, as the file holds its own"
+        )
+    return given.estimator if isinstance(given, FrozenEstimator) else given
+
+
+def restored_representation(state: State, prefix: str, supplied: Any = None) -> Any:
+    """The representation of a file, or the one that was given."""
+    return _archive.restored(state.inside(prefix)) if supplied is None else supplied

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from torch import Tensor
 from tqdm import tqdm
@@ -46,6 +47,15 @@ AnyLaw = TypeVar("AnyLaw", bound=Law)
 
 MANY_CLIPPED = 0.2
 """Fraction of clipped values above which a warning is raised."""
+
+
+def _has_likelihood(rbse: "RBSE") -> bool:
+    if rbse.visible == "real":
+        raise AttributeError(
+            "visible must be 'binary' for score, got 'real': real values have no normalized density; fit "
+            "with visible='binary'"
+        )
+    return True
 
 
 @final
@@ -354,8 +364,12 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         ensemble = self._ensemble().frozen()
         return in_blocks(lambda v: -ensemble.free_energy(v), v, ensemble.K).astype(dtype, copy=False)
 
+    @available_if(_has_likelihood)  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: Any = None) -> float:
-        """Mean pseudo-log-likelihood Σ_i log P(v_i | v_−i) of the rows, for model selection."""
+        """Mean pseudo-log-likelihood Σ_i log P(v_i | v_−i) of the rows, for model selection.
+
+        Only for ``visible="binary"``: real values have no normalized density.
+        """
         self._require_binary("score")
         v, _ = self._rows(X)
         ensemble = self._ensemble().frozen()
@@ -649,7 +663,8 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
                 f"X must lie in [0, 1] with scaling='error', got {clipped:.0%} of values that do not; scale "
                 "them yourself, or use scaling='auto'"
             )
-        if clipped > MANY_CLIPPED:
+        # 8-bit rows have a warning of their own.
+        if clipped > MANY_CLIPPED and not (self._scale == "unit" and scale_of(rows) == "8-bit"):
             warnings.warn(
                 f"{clipped:.0%} of the values of X are outside the range of the training data and are "
                 "clipped to it; are they on the same scale?",

@@ -203,11 +203,12 @@ class Training:
         numbers = (signal.SIGINT,) if kept is None else (signal.SIGINT, signal.SIGTERM)
         with deferred(*numbers) as signals, torch.no_grad():
             while not progress.over():
-                self._epoch(rows, signals, kept)
-                row = self._row()
-                progress.history.append(row)
-                progress.batch = 0
-                progress.compare(self._engine.climb, self._watch)
+                with self._engine.threads():
+                    self._epoch(rows, signals, kept)
+                    row = self._row()
+                    progress.history.append(row)
+                    progress.batch = 0
+                    progress.compare(self._engine.climb, self._watch)
                 if kept is not None and kept.due(len(self.history)):
                     self._write(kept, rows)
                 if callback is not None:
