@@ -50,7 +50,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert ran(f"fit rows.csv --label kind --out run --json {SMALL}", patch) == 0
         assert ran(f"fit rows.csv --drop kind --out plain --json {SMALL}", patch) == 0
         assert ran("fit few.csv --label kind --model spreading --out propagated --json", patch) == 0
-        stop_at(0, patch)
+        stop_at(1, patch)
         assert ran(f"fit rows.csv --label kind --out stopped {SMALL}", patch) == 130
     return folder
 

@@ -146,7 +146,7 @@ TABLES = {
     "UTF-16": file("x.csv", "a,b\n0,1\n".encode("utf-16"), "must be text in UTF-8, got the byte 0xff"),
     "a pickle": file("x.csv", PICKLE, "x.csv must"),
     "an array of csv": csv(line="fit x.csv --array X", piece="--array must be for an npz file"),
-    "only names of rows": file("x.csv", b",\n", "a name"),
+    "only names of rows": file("x.csv", b",\n", "name for every column"),
     "no label column": csv(
         line="fit x.csv --label kind", piece="--label names, got 'kind'; it has 'a', 'b', 'c'"
     ),

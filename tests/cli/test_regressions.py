@@ -120,7 +120,7 @@ def test_images_of_another_size_or_scale(monkeypatch: pytest.MonkeyPatch, capsys
     assert ran("predict runs/t large.npz", monkeypatch) == 2
     assert "have 9 values in a row" in capsys.readouterr().err
     assert ran("predict runs/t unit.npz", monkeypatch) == 2
-    assert "gray values from 0 to 255, got values up to 1" in capsys.readouterr().err
+    assert "gray values from 0 to 255, got values up to 0.9" in capsys.readouterr().err
     np.savez("u.npz", X=(gray > 100).astype(float), y=np.arange(20) % 2)
     assert ran(f"fit u.npz {SMALL} --label y", monkeypatch) == 0
     assert ran("predict runs/u t.npz", monkeypatch) == 2
@@ -134,7 +134,7 @@ def test_images_of_another_size_or_scale(monkeypatch: pytest.MonkeyPatch, capsys
         table(f"{name}.csv", rows, names="a,b,c,d,e,f,g,h,i,kind")
         assert ran(f"fit {name}.csv {line}", monkeypatch) == 0
     assert ran("predict runs/bytes unit.csv", monkeypatch) == 2
-    assert "gray values from 0 to 255, got values up to 1" in capsys.readouterr().err
+    assert "gray values from 0 to 255, got values up to 0.9" in capsys.readouterr().err
     assert ran("predict runs/unit bytes.csv", monkeypatch) == 2
     assert "from 0 to 1, got values up to" in capsys.readouterr().err
     assert ran("predict runs/unit unit.csv", monkeypatch) == 0

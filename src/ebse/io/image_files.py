@@ -12,9 +12,6 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from ebse._stages import stage
-from ebse.datasets._download import found_in
-from ebse.datasets.idx import read_idx
-from ebse.datasets.images import load_images
 from ebse.io.arrays import DENSEST, LOOSE
 from ebse.io.rows import Rows, Wanted, bad, numbered
 
@@ -33,6 +30,10 @@ FOLDER, LABELS = "folder", "labels"
 
 def read_folder(path: Path, wanted: Wanted) -> Rows:
     """Gray images of a folder and its subfolders; with the label "folder" the subfolder is the class."""
+    # ebse.datasets imports torch, which the other readers do without.
+    from ebse.datasets._download import found_in
+    from ebse.datasets.images import load_images
+
     held = found_in(path) or []
     idx = bool(held)
     label = wanted.label
@@ -89,6 +90,8 @@ def read_idx_file(path: Path, wanted: Wanted) -> Rows:
             f"--label {wanted.label!r}",
             "give the folder, and --label labels",
         )
+    from ebse.datasets.idx import read_idx
+
     _require_credible(path)
     array = read_idx(path)
     if array.ndim not in (2, 3):

@@ -12,6 +12,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import Any, final
 
@@ -130,7 +131,7 @@ class _Table:
         blocks, labels, ids = [], [], []
         block: list[list[float]] = []
         columns = [names[i] for i in kept]
-        for line in (*first, *lines) if first else lines:
+        for line in chain(first, lines):
             if len(line) != len(names):
                 raise bad(
                     self.path,
