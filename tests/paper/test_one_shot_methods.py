@@ -144,7 +144,7 @@ def test_label_propagation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         "contrastive features": ContrastiveFeatures(**few, random_state=3),
     }
     for name, view in views.items():
-        fitted = SpreadingClassifier(view, random_state=3).fit(rows[:2], [0, 1], X_unlabeled=rows[2:])
+        fitted = SpreadingClassifier(view, random_state=3).fit(rows)
         for suffix, prior in (("", None), (", equal class prior", "equal")):
             expected = by_hand(Relabeled(FrozenEstimator(fitted), class_prior=prior))
             assert found(tmp_path / "run", f"label propagation on {name}{suffix}", 3) == expected

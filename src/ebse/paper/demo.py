@@ -10,13 +10,13 @@ from ebse.paper.one_shot_config import OneShotConfig
 from ebse.paper.one_shot_experiment import run_one_shot
 from ebse.workflow.run_folder import Step
 
-MANIFOLDS = ManifoldsConfig(seeds=(0, 1, 2))
+MANIFOLDS = ManifoldsConfig(seeds=(0, 1))
 ONE_SHOT = OneShotConfig(
     data="mnist-sample",
     laws=("point", "bernoulli"),
     n_components=200,
     n_epochs=60,
-    n_episodes=50,
+    n_episodes=40,
     propagation=("contrastive",),
 )
 """5,000 digits for training without labels; labels and test rows are among 1,000 other digits."""

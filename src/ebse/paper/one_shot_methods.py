@@ -102,9 +102,8 @@ def propagation_methods(view: str, rows: Any, rbse: Any, seed: int) -> list[Meth
         representation = SlowFeatures(FrozenEstimator(rbse), random_state=seed)
     if view == "contrastive":
         representation = ContrastiveFeatures(random_state=seed)
-    # The clusters are made once; every episode then replaces these two labels by its own.
-    clusters = SpreadingClassifier(representation, random_state=seed)
-    fitted = FrozenEstimator(clusters.fit(rows[:2], [0, 1], X_unlabeled=rows[2:]))
+    # The clusters are made once, without labels; every episode then has labels of its own.
+    fitted = FrozenEstimator(SpreadingClassifier(representation, random_state=seed).fit(rows))
 
     def method(name: str, prior: Any) -> Method:
         return Method(name, lambda _: Relabeled(fitted, class_prior=prior))

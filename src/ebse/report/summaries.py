@@ -6,12 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
+from ebse.evaluation import mean_interval
 from ebse.report.claims import aligned
 
-LEVEL = 0.95
-"""Confidence level; intervals cover the choice of episodes, not of training seeds."""
 REFERENCE, PIXELS = "RBM mean", "pixels"
 
 Row = Mapping[str, Any]
@@ -110,12 +108,8 @@ def interval(x: BySeed) -> Interval:
     The interval covers the choice of episodes, not of training seeds; ``by_seed`` shows these.
     """
     values = np.array(list(x.values()))
-    by_episode = 100 * values.mean(0)
-    mean, n = float(by_episode.mean()), by_episode.size
-    half = math.nan
-    if n > 1:
-        half = float(stats.t.isf((1 - LEVEL) / 2, n - 1) * by_episode.std(ddof=1) / n**0.5)
-    return Interval(mean, mean - half, mean + half, tuple(float(100 * m) for m in values.mean(1)))
+    found = mean_interval(100 * values.mean(0))
+    return Interval(found.mean, found.low, found.high, tuple(float(100 * m) for m in values.mean(1)))
 
 
 def paired(x: BySeed, reference: BySeed) -> BySeed:
