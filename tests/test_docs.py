@@ -79,9 +79,10 @@ def broken_links(page: Path) -> Iterator[str]:
             yield f"{m['target']}: no such heading"
 
 
-def named_tests(text: str) -> set[str]:
-    """Files and functions of tests that a page names as code."""
-    return set(re.findall(r"`(tests/[\w/.]+|test_\w+)`", text))
+def named_files(text: str) -> set[str]:
+    """Tests, and scripts of benchmarks and examples, that a page names."""
+    scripts = re.findall(r"\b((?:benchmarks|examples)/\w+\.\w+)", text)
+    return {*re.findall(r"`(tests/[\w/.]+|test_\w+)`", text), *scripts}
 
 
 def too_wide(text: str) -> list[int]:
@@ -173,9 +174,9 @@ def test_links_that_lead_nowhere_are_noticed(tmp_path: Path) -> None:
     ]
 
 
-def test_tests_that_pages_name_exist() -> None:
+def test_tests_and_scripts_that_pages_name_exist() -> None:
     functions = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
-    named = set().union(*(named_tests(page.read_text(encoding="utf-8")) for page in LINKED))
+    named = set().union(*(named_files(page.read_text(encoding="utf-8")) for page in LINKED))
     assert named
     assert [
         one
@@ -184,8 +185,9 @@ def test_tests_that_pages_name_exist() -> None:
     ] == []
 
 
-def test_tests_that_a_page_names_are_found() -> None:
-    assert named_tests("`tests/a/b.py` and `test_x`, not test_y") == {"tests/a/b.py", "test_x"}
+def test_names_of_tests_and_scripts_are_found() -> None:
+    text = "`tests/a/b.py` and `test_x`, not test_y; `python benchmarks/c.py --d`"
+    assert named_files(text) == {"tests/a/b.py", "test_x", "benchmarks/c.py"}
 
 
 @pytest.mark.parametrize("page", LINKED, ids=name)
