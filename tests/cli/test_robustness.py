@@ -101,16 +101,21 @@ def test_output_survives_any_encoding(
     """Classes in Greek, printed to a stream that cannot show them, for people and for programs."""
     lines = [f"{i % 2},{i // 2 % 2},{('αβγ', 'δεζ')[i % 2] if i < 8 else ''}" for i in range(20)]
     (folder / "t.csv").write_text("\n".join(["a,b,kind", *lines]) + "\n", encoding="utf-8")
-    start = [sys.executable, "-m", "ebse"]
-    fit = ["fit", "t.csv", "--label", "kind", *SMALL.split()]
-    env = os.environ | {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
-    done = subprocess.run([*start, *fit], capture_output=True, check=False, env=env)
-    assert done.returncode == 0, done.stderr
-    assert b"\\u03b1\\u03b2\\u03b3" in done.stdout
-    done = subprocess.run(
-        [*start, "predict", "runs/t", "t.csv", "--json"], capture_output=True, check=True, env=env
-    )
-    assert set(json.loads(done.stdout)["predicted"]) == {"αβγ", "δεζ"}
+
+    def printed(line: str) -> bytes:
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding=encoding) for _ in range(2))
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", out)
+            patch.setattr(sys, "stderr", err)
+            assert ran(line, patch) == 0
+            out.flush()
+        found: bytes = out.buffer.getvalue()  # type: ignore[attr-defined]
+        return found
+
+    assert b"\\u03b1\\u03b2\\u03b3" in printed("fit t.csv --label kind --model spreading")
+    assert set(json.loads(printed("predict runs/t t.csv --json"))["predicted"]) == {"αβγ", "δεζ"}
+    with pytest.raises(UnicodeEncodeError):
+        "αβγ".encode(encoding)
 
 
 FORMULAS = ["=1+1", "+1", "@now", "-a", "-1.5", "'=x", "''-a", "'tis", "plain", "\t=1", "-"]
@@ -188,7 +193,8 @@ LINES = (
     "info {}",
     "resume {}",
     "report {} --out page.html",
-    "predict {} rows.csv --force"
+    "predict {} rows.csv --force",
+    "evaluate {} --shots 1 --n-episodes 1",
 )
 
 

@@ -174,7 +174,7 @@ def evaluated(
         few = RBSEClassifier(FrozenEstimator(rbse), random_state=random_state)
         methods.append(({"RBM mean": rbse, "RBSEClassifier": few}, X))
         unit = columns.scaling.apply(X)
-        spreading = SpreadingClassifier(random_state=random_state).fit(unit, y)
+        spreading = SpreadingClassifier(random_state=random_state).fit(unit)
     relabeled = Relabeled(FrozenEstimator(spreading), class_prior=prior_for(spreading, y))
     # Standardized by all labeled rows: the few of an episode do not determine a scale.
     plain = make_pipeline(SimpleImputer(), StandardScaler()).fit_transform(labeled.X)
@@ -182,18 +182,21 @@ def evaluated(
         ({"SpreadingClassifier": relabeled}, unit),
         ({PLAIN: LogisticRegression(max_iter=1000)}, plain),
     ]
-    # Episodes depend on the labels and the seed alone: all calls have the same ones.
-    found = [
-        few_shot(
-            named,
-            X,
-            y,
-            n_shots=shots,
-            n_queries=n_queries,
-            n_episodes=n_episodes,
-            random_state=random_state,
-        )
-        for named, X in methods
-    ]
+    with warnings.catch_warnings():
+        # In tables of few values equal rows with different labels are common, in every episode.
+        warnings.filterwarnings("ignore", message=r"\d+ distinct rows have several labels")
+        # Episodes depend on the labels and the seed alone: all calls have the same ones.
+        found = [
+            few_shot(
+                named,
+                X,
+                y,
+                n_shots=shots,
+                n_queries=n_queries,
+                n_episodes=n_episodes,
+                random_state=random_state,
+            )
+            for named, X in methods
+        ]
     baseline = PLAIN if is_propagation(model) else found[0].baseline
     return FewShotResult(pd.concat([part.rows for part in found]), baseline)
