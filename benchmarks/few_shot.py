@@ -72,7 +72,7 @@ def main() -> None:
         trained = time.perf_counter() - began
         print(f"seed {seed}: trained in {trained:.0f} s", flush=True)
         methods: dict[str, Any] = {"mean": rbse}
-        noise = {} if options.noise is None else {"noise": options.noise}
+        noise = {} if options.noise is None else {"draw_noise": options.noise}
         for sweeps in options.sweeps:
             n_sweeps = sweeps if sweeps == "auto" else int(sweeps)
             methods[f"{sweeps} sweeps"] = RBSEClassifier(

@@ -89,7 +89,7 @@ def estimator_draws(v: Tensor, K: int, n_draws: int) -> Contestant:
     """Posterior samples through the estimator."""
     rows = v.numpy()
     weights = (x.numpy() for x in ensemble("Bernoulli RBSE", v, K).effective())
-    rbse = RBSE.from_rbm(tuple(weights), noise=0.5, random_state=0)
+    rbse = RBSE.from_rbm(tuple(weights), keep_prob=0.5, random_state=0)
 
     def run(n_times: int) -> int:
         for _ in range(n_times):

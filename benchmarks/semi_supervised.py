@@ -166,8 +166,7 @@ def methods(
     made: dict[str, Callable[[], Any]] = {
         "inputs": lambda: None,
         "RBM means, PCA": means,
-        "slow features, Gibbs chain": lambda: SlowFeatures(ensemble(), walk="ensemble", random_state=seed),
-        "slow features, neighbor graph": lambda: SlowFeatures(ensemble(), random_state=seed),
+        "slow features": lambda: SlowFeatures(ensemble(), random_state=seed),
         "contrastive features": lambda: ContrastiveFeatures(random_state=seed, **brief),
         "VAE (peer)": lambda: peers.Autoencoder(seed=seed, **brief),
         "UMAP (peer)": peers.umap,

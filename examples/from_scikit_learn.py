@@ -25,9 +25,9 @@ def main(seed: int = 0) -> None:
     W, b, c = rbm.components_.T, rbm.intercept_visible_, rbm.intercept_hidden_
     free_energy = -X @ b - np.logaddexp(0, X @ W + c).sum(1)
     point = RBSE.from_rbm(rbm, law="point", random_state=seed)
-    bernoulli = RBSE.from_rbm(rbm, law="bernoulli", noise=0.5, random_state=seed)
-    gaussian = RBSE.from_rbm(rbm, law="gaussian", noise=0.3, random_state=seed)
-    dropped = RBSE.from_rbm(rbm, law="bernoulli", noise=0.5, preserve="weights", random_state=seed)
+    bernoulli = RBSE.from_rbm(rbm, law="bernoulli", keep_prob=0.5, random_state=seed)
+    gaussian = RBSE.from_rbm(rbm, law="gaussian", sigma=0.3, random_state=seed)
+    dropped = RBSE.from_rbm(rbm, law="bernoulli", keep_prob=0.5, preserve="weights", random_state=seed)
     ensembles = {
         "law='point'": point,
         "law='bernoulli'": bernoulli,

@@ -1,8 +1,13 @@
-"""Shared by the estimators: rows in any form, seeds, and representations that are passed in."""
+"""Shared by the estimators: input validation of rows, seeds, and representations that are passed in."""
 
+import datetime
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 from sklearn.base import clone
@@ -10,9 +15,20 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ebse import _archive
+
+OMITTED = "omitted"
+"""In a file, in place of a representation that was left out of it."""
+LARGEST = 1e20
+"""Entries from this size on are refused: their squares overflow single precision."""
+BRIGHT = 128
+"""Largest entry that 8-bit rows have at least, to be recognized as such."""
+BLOCK = 4_096
+"""Rows that are checked at once."""
+
 
 def require_estimator(name: str, value: Any, verb: str, example: str) -> None:
-    """Refuse what is no estimator, or its class, where ``verb`` is to be asked of it."""
+    """Refuse a value that is not an instance of an estimator with the method ``verb``."""
     if isinstance(value, type) or not all(hasattr(value, what) for what in (verb, "get_params")):
         raise TypeError(
             f"{name} must be an estimator with {verb}, got {value!r:.60}; pass an instance, such as {example}"
@@ -20,38 +36,103 @@ def require_estimator(name: str, value: Any, verb: str, example: str) -> None:
 
 
 def learned(representation: Any, rows: Any, seed: int) -> Any:
-    """The representation as it is, where it is frozen; a copy that has learned from the rows, where not."""
+    """The representation itself if it is frozen, a copy fitted to the rows if not; None stays None."""
     if representation is None:
         return None
     if isinstance(representation, FrozenEstimator):
-        held = representation.estimator
-        check_is_fitted(held)
-        n = getattr(held, "n_features_in_", rows.shape[1])
+        fitted = representation.estimator
+        check_is_fitted(fitted)
+        n = getattr(fitted, "n_features_in_", rows.shape[1])
         if n != rows.shape[1]:
             raise ValueError(
-                f"representation must have learned from rows of {rows.shape[1]} features, like X, got one "
-                f"that learned from {n}; fit it on rows of the same columns"
+                f"representation must be fitted to rows of {rows.shape[1]} features, like X, got one fitted "
+                f"to {n}; fit it on rows of the same columns"
             )
-        return held
+        return fitted
     try:
         return seeded(representation, seed).fit(rows)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            "stopped while the representation was learned, and nothing of it is kept; fit it by itself, "
+            "stopped while the representation was fitted, and nothing of it is kept; fit it by itself, "
             "where Ctrl-C keeps what was learned, and pass FrozenEstimator(representation)"
         ) from None
 
 
+def representation_state(prefix: str, representation: Any, *, omit: bool = False) -> _archive.State:
+    """The fitted representation of an estimator, as part of its file; None, and one left out, as a word.
+
+    TypeError for a representation that is not of this package, unless it is to be left out.
+    """
+    if representation is None or omit:
+        return _archive.State({prefix: None if representation is None else OMITTED}, {})
+    if not _archive.is_ours(representation):
+        raise TypeError(
+            f"representation must be an estimator of ebse to be saved, got {type(representation).__name__}; "
+            'call save(path, representation="omit"), keep the representation yourself, and pass it to '
+            "load(path, representation=fitted)"
+        )
+    return _archive.nested(prefix, representation)
+
+
+def supplied_representation(state: _archive.State, prefix: str, given: Any) -> Any:
+    """The fitted representation that was passed to ``load``, if the file was written without one."""
+    omitted = state.facts.get(prefix) == OMITTED
+    if omitted and given is None:
+        raise ValueError(
+            "representation must be given, as the file was saved without it; call "
+            "load(path, representation=fitted)"
+        )
+    if given is None:
+        return None
+    if not omitted:
+        raise ValueError(
+            f"representation must be left out, as the file holds its own, got {given!r:.60}; call load(path)"
+        )
+    fitted = given.estimator if isinstance(given, FrozenEstimator) else given
+    require_estimator("representation", fitted, "transform", "the one that was fitted")
+    check_is_fitted(fitted)
+    return fitted
+
+
+def restored_representation(state: _archive.State, prefix: str, supplied: Any = None) -> Any:
+    """The fitted representation of a file, or the one that :func:`supplied_representation` gave."""
+    held = state.facts[prefix]
+    if held is None:
+        return None
+    if held == OMITTED:
+        if supplied is None:
+            raise ValueError("a representation was left out of the file")
+        return supplied
+    return _archive.restored(state.inside(prefix))
+
+
+@contextmanager
+def unchanged_on_error(estimator: Any, kind: type[BaseException] = Exception) -> Iterator[None]:
+    """Leave an estimator as it was if its ``fit`` raises; by default Ctrl-C is left to the estimator."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except kind:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
 def seeded(estimator: Any, seed: int) -> Any:
-    """A copy that repeats, also where it was given no random state of its own."""
+    """An unfitted copy, with this seed as random state if it has none of its own: results repeat."""
     copy = clone(estimator)
     if copy.get_params().get("random_state", seed) is None:
         copy.set_params(random_state=seed)
     return copy
 
 
-def as_rows(X: Any) -> Any:
-    """X with tensors as arrays, and boolean or half-precision ones as float32; anything else as it is."""
+def as_rows(X: Any, name: str = "X") -> Any:
+    """X with tensors as arrays, and boolean or half-precision arrays as float32; anything else unchanged.
+
+    Dates and masked arrays are refused with TypeError: scikit-learn would read dates as large numbers, and
+    ignore the mask.
+    """
+    _require_numbers(X, name)
     if type(X).__module__.partition(".")[0] == "torch":
         X = X.detach().cpu()
         X = X.float().numpy() if X.is_floating_point() and X.element_size() == 2 else X.numpy()
@@ -61,13 +142,110 @@ def as_rows(X: Any) -> Any:
     return X.reshape(len(X), -1) if isinstance(X, np.ndarray) and X.dtype == np.uint8 and X.ndim == 3 else X
 
 
+def _require_numbers(X: Any, name: str) -> None:
+    """Refuse masked arrays, and arrays or frames with dates or durations."""
+    if isinstance(X, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name} must not be a masked array, whose mask would be ignored; fill in the masked entries, "
+            f"for example with {name}.filled({name}.mean()), or drop their rows"
+        )
+    columns = _date_columns(X)
+    if columns:
+        where = "" if columns is True else f" in column {', '.join(map(repr, columns))}"
+        raise TypeError(
+            f"{name} must hold numbers, got dates or durations{where}; convert them to what matters, such as "
+            "days since a fixed date, the month or the weekday, or drop them"
+        )
+
+
+def _date_columns(X: Any) -> bool | list[Any]:
+    """The columns of a frame that hold dates or durations; of an array, whether there are any."""
+    if isinstance(X, np.ndarray):
+        return _holds_dates(X.ravel())
+    if isinstance(X, pd.DataFrame):
+        return [name for j, name in enumerate(X.columns) if _holds_dates(X.iloc[:, j])]
+    if type(X).__module__.partition(".")[0] == "polars" and hasattr(X, "schema"):
+        return [name for name, dtype in X.schema.items() if dtype.is_temporal()]
+    return False
+
+
+def _holds_dates(values: Any) -> bool:
+    """Whether an array (n,) or a column of a frame has entries that are dates or durations."""
+    return values.dtype.kind in "mM" or (values.dtype.kind == "O" and any(map(_is_date, values)))
+
+
+def _is_date(x: Any) -> bool:
+    return isinstance(x, (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64))
+
+
+def require_moderate(X: Any, name: str = "X") -> None:
+    """Refuse an entry of X (N, D), an array or a csr matrix, of 1e20 or more in absolute value.
+
+    Squared distances and variances of such rows overflow single precision, and probabilities become NaN.
+    """
+    values = X.data if sparse.issparse(X) else X
+    if values.size == 0 or (values.max() < LARGEST and values.min() > -LARGEST):
+        return
+    if sparse.issparse(X):
+        X = X.tocoo()
+        i = int(np.argmax(abs(X.data) >= LARGEST))
+        row, column = int(X.row[i]), int(X.col[i])
+        value = X.data[i]
+    else:
+        row, column = (int(i) for i in np.argwhere(abs(X) >= LARGEST)[0])
+        value = X[row, column]
+    raise ValueError(
+        f"{name} must have entries below {LARGEST:g} in absolute value, got {value:g} in row {row}, column "
+        f"{column}; if it stands for a missing value, drop or fill it in, if not, rescale the column"
+    )
+
+
+def scale_of(X: Any) -> str:
+    """Scale of the rows X (N, D), an array or a csr matrix: "8-bit", "unit", or "" for any other.
+
+    "8-bit": all entries are whole numbers from 0 to 255, and the largest is at least 128. "unit": all entries
+    are in [0, 1], and some are strictly between. Tables of 0 and 1 are neither, nor are counts below 128.
+    """
+    values = X.data if sparse.issparse(X) else X
+    if values.size == 0:
+        return ""
+    lowest, highest = values.min(), values.max()
+    if lowest < 0 or not (highest <= 1 or BRIGHT <= highest <= 255):
+        return ""
+    whole = values.dtype.kind in "ui" or all(
+        bool((abs(part - np.round(part)) < 1e-3).all())
+        for part in (values[start : start + BLOCK] for start in range(0, len(values), BLOCK))
+    )
+    if highest <= 1:
+        return "" if whole else "unit"
+    return "8-bit" if whole else ""
+
+
+def warn_of_scale(fitted: str, X: npt.NDArray[Any], name: str = "X", like: str = "the rows of fit") -> None:
+    """Warn if 8-bit rows X and rows in [0, 1], or the reverse, are mixed: predictions would be near chance.
+
+    ``fitted`` is :func:`scale_of` of the rows of ``fit``. Only "8-bit" against "unit" warns: tables whose
+    entries are not all whole numbers up to 255, or not all in [0, 1], never do.
+    """
+    if not fitted:
+        return
+    scale = scale_of(X)
+    if scale and scale != fitted:
+        ranges = {"8-bit": "0 to 255", "unit": "0 to 1"}
+        warnings.warn(
+            f"{name} has entries from {ranges[scale]}, but {like} are from {ranges[fitted]}; "
+            f"{'divide it by 255' if scale == '8-bit' else 'multiply it by 255'}",
+            stacklevel=4,
+        )
+
+
 def with_names(X: Any, names: Any) -> Any:
-    """X as a frame, where what is asked learned from one."""
+    """X as a frame with these column names, for an estimator that was fitted to one."""
     return X if names is None or sparse.issparse(X) else pd.DataFrame(X, columns=names)
 
 
 def seed_of(random_state: Any) -> int:
-    """A seed from anything that scikit-learn takes for a random state, or from a NumPy Generator."""
+    """A seed from anything that scikit-learn accepts as a random state, or from a NumPy Generator."""
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(np.iinfo(np.int32).max))
     try:

@@ -1,4 +1,4 @@
-"""Contrastive features: InfoNCE against loops, the network folded, walks that are told apart, the rules."""
+"""Contrastive features: InfoNCE against loops, folded batch norms, similar rows, settings."""
 
 import math
 from typing import Any
@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_digits
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch.nn import functional
 
 from ebse import ContrastiveFeatures
 from ebse.semi_supervised import contrastive
-from ebse.semi_supervised._contrast import Contrast, info_nce
+from ebse.semi_supervised._encoder import EncoderTraining, info_nce
 
 SMALL: dict[str, Any] = {
     "n_components": 4,
@@ -24,7 +23,7 @@ SMALL: dict[str, Any] = {
 
 
 def two_groups(n: int = 200) -> tuple[Any, Any]:
-    """Groups on two lines, which no walk leaves."""
+    """Groups on two lines, which no random walk leaves."""
     rng = np.random.default_rng(0)
     group = np.arange(n) % 2
     X = rng.normal(size=(n, 6)) * [3, 0.1, 0.1, 0.1, 0.1, 0.1]
@@ -38,10 +37,10 @@ def test_info_nce_is_a_sum_over_pairs() -> None:
     )
     rows, total = z.tolist(), 0.0
     for i in range(8):
-        likeness = [
+        similarities = [
             math.exp(sum(a * b for a, b in zip(rows[i], rows[j], strict=True)) / 0.3) for j in range(8)
         ]
-        total -= math.log(likeness[(i + 4) % 8] / (sum(likeness) - likeness[i]))
+        total -= math.log(similarities[(i + 4) % 8] / (sum(similarities) - similarities[i]))
     assert float(info_nce(z, 0.3)) == pytest.approx(total / 8, rel=1e-10)
 
 
@@ -53,28 +52,28 @@ def test_the_gradient_is_that_of_the_loss() -> None:
 def test_the_encoder_is_the_network_with_its_norms_folded() -> None:
     rng = np.random.default_rng(0)
     options: dict[str, Any] = {"n_hidden": 7, "n_components": 3, "n_updates": 5, "temperature": 0.2}
-    contrast = Contrast(4, learning_rate=0.1, seed=0, **options)
+    training = EncoderTraining(4, learning_rate=0.1, seed=0, **options)
     for _ in range(5):
-        contrast.update(*rng.normal(size=(2, 10, 4)).astype(np.float32))
+        training.update(*rng.normal(size=(2, 10, 4)).astype(np.float32))
     x = rng.normal(size=(6, 4)).astype(np.float32)
-    contrast.net.eval()
+    training.net.eval()
     with torch.no_grad():
-        expected = functional.normalize(contrast.net(torch.from_numpy(x)), dim=1).numpy()
-    np.testing.assert_allclose(contrast.encoder()(x), expected, atol=1e-5)
+        expected = functional.normalize(training.net(torch.from_numpy(x)), dim=1).numpy()
+    np.testing.assert_allclose(contrastive.Encoder(*training.layers())(x), expected, atol=1e-5)
 
 
-def test_rows_that_walks_connect_come_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mean likeness within groups that no walk leaves, less that between them; walks that lead anywhere fail."""
+def test_rows_that_walks_connect_become_similar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mean similarity within groups that no walk leaves, less that between them; walks to any row fail."""
     X, group = two_groups()
     same = group[:, None] == group
 
     def separation(**options: Any) -> float:
         z = ContrastiveFeatures(**{**SMALL, **options}).fit(X).transform(X)
-        likeness = z @ z.T
-        return float(likeness[same].mean() - likeness[~same].mean())
+        similarity = z @ z.T
+        return float(similarity[same].mean() - similarity[~same].mean())
 
     learned = separation(n_updates=300)
-    monkeypatch.setattr(contrastive, "walked", lambda near, n, start, *, rng: rng.permutation(start))
+    monkeypatch.setattr(contrastive, "random_walk", lambda near, n, start, *, rng: rng.permutation(start))
     assert learned > 2 * abs(separation(n_updates=300))
 
 
@@ -98,16 +97,16 @@ def test_seeds() -> None:
 
 def test_an_interrupted_fit_keeps_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     X, _ = two_groups()
-    update = Contrast.update
+    update = EncoderTraining.update
     calls: list[int] = []
 
-    def interrupted(self: Contrast, here: Any, there: Any) -> float:
+    def interrupted(self: EncoderTraining, first: Any, second: Any) -> float:
         if len(calls) == 10:
             raise KeyboardInterrupt
         calls.append(1)
-        return update(self, here, there)
+        return update(self, first, second)
 
-    monkeypatch.setattr(Contrast, "update", interrupted)
+    monkeypatch.setattr(EncoderTraining, "update", interrupted)
     features = ContrastiveFeatures(**SMALL)
     with pytest.raises(KeyboardInterrupt, match="stopped after 10 updates"):
         features.fit(X)
@@ -135,14 +134,20 @@ def test_blocks_do_not_change_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     X = load_digits().data[:100] / 16
     features = ContrastiveFeatures(**SMALL).fit(X)
     whole = features.transform(X)
-    monkeypatch.setattr("ebse.semi_supervised._random_walks.BLOCK", 7)
+    monkeypatch.setattr("ebse.semi_supervised._standardize.BLOCK", 7)
     np.testing.assert_allclose(features.transform(X), whole, atol=1e-5)
 
 
-@parametrize_with_checks(
-    [  # type: ignore[untyped-decorator]
-        ContrastiveFeatures(**SMALL)
-    ]
-)
-def test_scikit_learns_rules(estimator: Any, check: Any) -> None:
-    check(estimator)
+def test_a_refused_fit_changes_nothing() -> None:
+    X, _ = two_groups()
+    features = ContrastiveFeatures(**SMALL).fit(X)
+    before = features.transform(X)
+    with pytest.raises(ValueError, match="minimum of 2 is required"):
+        features.fit(X[:1, :3])
+    np.testing.assert_array_equal(features.transform(X), before)
+
+
+def test_a_loss_that_diverges_names_the_learning_rate() -> None:
+    X, _ = two_groups()
+    with pytest.raises(FloatingPointError, match="learning_rate must suit these rows"):
+        ContrastiveFeatures(**{**SMALL, "learning_rate": 1e30}).fit(X)

@@ -1,4 +1,4 @@
-"""What labels that spread refuse, or warn of, and that a refusal changes nothing."""
+"""What SpreadingClassifier refuses, or warns of, and that a refusal changes nothing."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ X = np.random.default_rng(1).random((50, 4))
         (
             {"class_prior": {0: 0.5, 2: 0.5}},
             [0, 1],
-            "class_prior must have a share for each of the classes .0, 1., got no share for 1 and one for 2",
+            "class_prior must have a probability for each of the classes .0, 1., got none for 1 and one for 2",
         ),
         ({"class_prior": {0: 0.2, 1: 0.3, 2: 0.5}}, [0, 1], "got one for 2, which no row is labeled with"),
         ({"class_prior": "all"}, [0, 1], "class_prior must be None, 'equal' or a mapping"),
@@ -37,19 +37,18 @@ X = np.random.default_rng(1).random((50, 4))
         ({"class_prior": {0: "a", 1: 0.5}}, [0, 1], "class_prior must hold numbers"),
         ({"representation": []}, [0, 1], "representation must have a transformer, got none"),
         ({"unlabeled_label": [1, 2]}, [0, 1], "unlabeled_label must be one value"),
-        ({}, np.array([0, "a"], dtype=object), "y must be words or numbers, one kind, got both"),
-        ({}, np.array([0, None], dtype=object), "got missing values; announce rows without a label"),
-        ({}, [0, np.nan], "got missing values; announce rows without a label"),
-        ({"unlabeled_label": -1}, pd.array([0, pd.NA]), "got missing values; announce rows without a label"),
+        ({}, np.array([0, "a"], dtype=object), "y must be words or numbers, one kind, got numbers and words"),
+        ({}, [None, np.nan], "y must have labels, got none.* pass y=None"),
+        ({}, [0, 1, 2], "y must have one entry for each of the 2 rows of X, got 3"),
         ({"n_clusters": "many"}, [0, 1], "n_clusters must be 'auto' or a number"),
         ({"n_clusters": 0}, [0, 1], "n_clusters must be >= 1"),
         ({"n_clusterings": 0}, [0, 1], "n_clusterings must be >= 1"),
         ({"n_rounds": -1}, [0, 1], "n_rounds must be >= 0, got -1"),
         ({}, [1, 1], "y must have at least 2 classes, got one class, 1"),
-        ({"unlabeled_label": -1}, [-1, -1], "y must have labels, got -1"),
+        ({"unlabeled_label": -1}, [-1, -1], "y must have labels, got none.* pass y=None"),
     ],
 )
-def test_what_cannot_be_learned_from_is_refused(options: dict[str, Any], y: Any, message: str) -> None:
+def test_bad_settings_and_labels(options: dict[str, Any], y: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SpreadingClassifier(**options).fit(X[:2], y, X_unlabeled=X[2:50])
 
@@ -64,7 +63,9 @@ def test_a_representation_is_an_estimator(representation: Any) -> None:
 @pytest.mark.parametrize("frozen", [PCA(2), ContrastiveFeatures(n_updates=2), SlowFeatures(n_components=2)])
 def test_a_representation_of_other_columns(frozen: Any, n_columns: int) -> None:
     given = FrozenEstimator(frozen.fit(X))
-    with pytest.raises(ValueError, match=f"learned from rows of {n_columns} features, like X, got .* from 4"):
+    with pytest.raises(
+        ValueError, match=f"fitted to rows of {n_columns} features, like X, got one fitted to 4"
+    ):
         SpreadingClassifier(given).fit(X[:2, :n_columns], [0, 1], X_unlabeled=X[2:, :n_columns])
 
 
@@ -72,22 +73,22 @@ def test_a_representation_of_other_columns(frozen: Any, n_columns: int) -> None:
     ("X_unlabeled", "kind"),
     [(np.full((3, 4), np.nan), ValueError), (sparse.csr_matrix(X), TypeError), (X[:0], ValueError)],
 )
-def test_bad_rows_without_a_label(X_unlabeled: Any, kind: type[Exception]) -> None:
+def test_bad_unlabeled_rows(X_unlabeled: Any, kind: type[Exception]) -> None:
     with pytest.raises(kind, match="X_unlabeled must have rows like those of X"):
         SpreadingClassifier().fit(X[:2], [0, 1], X_unlabeled=X_unlabeled)
 
 
-def test_classes_that_are_lost_are_said() -> None:
-    spread = SpreadingClassifier(random_state=0).fit(X[:3], ["a", "b", "c"], X_unlabeled=X[3:])
-    with pytest.warns(UserWarning, match="no label is of 'b' any more, .* relabel takes all labels"):
-        spread.relabel(X[[0, 2]], ["a", "c"])
-    assert spread.classes_.tolist() == ["a", "c"]
+def test_lost_classes_warn() -> None:
+    spreading = SpreadingClassifier(random_state=0).fit(X[:3], ["a", "b", "c"], X_unlabeled=X[3:])
+    with pytest.warns(UserWarning, match="no label is 'b' any more, .* relabel takes all labels"):
+        spreading.relabel(X[[0, 2]], ["a", "c"])
+    assert spreading.classes_.tolist() == ["a", "c"]
 
 
-def test_settings_are_checked_when_labels_are_told_again() -> None:
-    spread = SpreadingClassifier(random_state=0).fit(X[:2], [0, 1], X_unlabeled=X[2:])
+def test_settings_are_checked_by_relabel() -> None:
+    spreading = SpreadingClassifier(random_state=0).fit(X[:2], [0, 1], X_unlabeled=X[2:])
     with pytest.raises(ValueError, match="n_rounds must be >= 0, got -1"):
-        spread.set_params(n_rounds=-1).relabel(X[:2], [0, 1])
+        spreading.set_params(n_rounds=-1).relabel(X[:2], [0, 1])
 
 
 def test_a_refusal_changes_nothing() -> None:
@@ -97,16 +98,52 @@ def test_a_refusal_changes_nothing() -> None:
         fresh.fit(points[:2], [0, 0], X_unlabeled=points)
     with pytest.raises(NotFittedError):
         fresh.predict(points)
-    spread = fresh.fit(points[:3], y[:3], X_unlabeled=points[3:])
-    before = spread.predict_proba(points)
-    for labels, sizes in (
+    spreading = fresh.fit(points[:3], y[:3], X_unlabeled=points[3:])
+    before = spreading.predict_proba(points)
+    for labels, prior in (
         ([7, 7], None),
         ([0, 1], {0: 0.2, 1: 0.2}),
         ([0, 1], "some"),
         ([0, 1], {0: 0.5, 2: 0.5}),
     ):
         with pytest.raises(ValueError, match="must"):
-            spread.set_params(class_prior=sizes).relabel(points[:2], labels)
-        np.testing.assert_array_equal(spread.predict_proba(points), before)
+            spreading.set_params(class_prior=prior).relabel(points[:2], labels)
+        np.testing.assert_array_equal(spreading.predict_proba(points), before)
     with pytest.raises(ValueError, match="X_unlabeled must have the 2 features of X, got 3"):
-        spread.set_params(class_prior=None).fit(points[:3], y[:3], X_unlabeled=np.ones((5, 3)))
+        spreading.set_params(class_prior=None).fit(points[:3], y[:3], X_unlabeled=np.ones((5, 3)))
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        spreading.fit(X, [0] * 50)
+    assert spreading.n_features_in_ == 2
+    np.testing.assert_array_equal(spreading.predict_proba(points), before)
+
+
+@pytest.mark.parametrize("where", ["X", "X_unlabeled"])
+def test_large_entries_are_named(where: str) -> None:
+    points, y = blobs()
+    points[4, 1] = 1e20
+    spreading = SpreadingClassifier(random_state=0)
+    few = {"X": 60, "X_unlabeled": 3}[where]
+    row = {"X": 4, "X_unlabeled": 1}[where]
+    with pytest.raises(ValueError, match=rf"{where} must have entries below .* in row {row}, column 1"):
+        spreading.fit(points[:few], y[:few], X_unlabeled=None if few == 60 else points[few:])
+    points[4, 1] = 1
+    with pytest.raises(ValueError, match="in row 0, column 0"):
+        spreading.fit(points, y).predict([[-1e21, 0]])
+
+
+def test_dates_and_masked_arrays_are_refused() -> None:
+    points, y = blobs()
+    with pytest.raises(TypeError, match="X must hold numbers, got dates"):
+        SpreadingClassifier().fit(points.astype("datetime64[s]"), y)
+    with pytest.raises(TypeError, match="X must not be a masked array"):
+        SpreadingClassifier().fit(np.ma.array(points, mask=points > 0), y)
+    with pytest.raises(TypeError, match="X_unlabeled must hold numbers, got dates"):
+        SpreadingClassifier().fit(points, y, X_unlabeled=points.astype("timedelta64[s]"))
+
+
+def test_relabel_needs_labels_for_rows() -> None:
+    spreading = SpreadingClassifier(random_state=0).fit(X[:2], [0, 1], X_unlabeled=X[2:])
+    with pytest.raises(ValueError, match="y must be given with X"):
+        spreading.relabel(X[:2])
+    with pytest.raises(ValueError, match="y must have one entry for each of the 50 rows"):
+        spreading.relabel(y=[0, 1])

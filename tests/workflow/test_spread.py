@@ -56,7 +56,7 @@ def test_what_is_kept_gives_the_same_answers(
     assert held.classes_.tolist() == ["a", "b", "c"]
     assert held.score(X, y) > 0.95
     # Other labels spread over the same clusters, and suggestions are the same.
-    np.testing.assert_array_equal(held.suggest(X, 5), made.suggest(X, 5))
+    np.testing.assert_array_equal(held.suggest(5), made.suggest(5))
     again = [one.relabel(X[6:12], y[6:12]).predict_proba(X) for one in (held, made)]
     np.testing.assert_array_equal(again[0], again[1])
 
@@ -64,7 +64,7 @@ def test_what_is_kept_gives_the_same_answers(
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "spreading.npz"
     path.write_bytes(b"no archive")
-    with pytest.raises(ValueError, match=r"spreading\.npz must be as ebse wrote it"):
+    with pytest.raises(ValueError, match=r"spreading\.npz must be a file written by ebse"):
         load_spread(path)
 
 
@@ -91,7 +91,7 @@ def test_sizes_as_a_setting_has_them() -> None:
         ("a=0.5,b=0.5,in=out", "got 'in=out' in .*; give a share to each class"),
         ("=0.5,b=0.5", "class_prior must .* and one for '=0.5,b', which no row is labeled with"),
         ("a=0.2,a=0.8,b=0.2", "class_prior must name a class once, got 'a' twice"),
-        ("a=0.5,b=0.5", "class_prior must have a share for each .* got no share for 'in=out'"),
+        ("a=0.5,b=0.5", "class_prior must have a probability for each .* got none for 'in=out'"),
         ("a=0.5,b=0.25,in=out=0.25,x=0.5", "got one for 'x', which no row is labeled with"),
         ("a=0.5,b=0.5,in=out=0.5", "class_prior must be positive and sum to 1"),
     ],

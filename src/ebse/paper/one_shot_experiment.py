@@ -11,7 +11,7 @@ import numpy as np
 
 from ebse.datasets import Images, binarize, load_images
 from ebse.ensemble import RBSE
-from ebse.ensemble._folders import fit_in_folder
+from ebse.ensemble._fit import fit_in_folder
 from ebse.evaluation import few_shot
 from ebse.paper.one_shot_config import ALGORITHM_1, ALGORITHM_1_RBM, BY_ALGORITHM_1, NAMES, OneShotConfig
 from ebse.paper.one_shot_methods import (

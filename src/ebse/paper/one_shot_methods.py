@@ -69,9 +69,12 @@ def model_methods(config: OneShotConfig, model: str) -> list[Method]:
     if model == ALGORITHM_1:
         return [mean, clamped]
     sweeps = config.sweeps
+    name_of_noise = "keep_prob" if model == "bernoulli" else "sigma"
     noises = config.presences if model == "bernoulli" else (config.sigma,)
     walked = [
-        drawn(f"{name} walked model{_suffix(config, s, x)}", s, noise=x) for s in sweeps for x in noises
+        drawn(f"{name} walked model{_suffix(config, s, x)}", s, **{name_of_noise: x})
+        for s in sweeps
+        for x in noises
     ]
     # A state is read by the ensemble itself, whatever its noise: one law is enough.
     states = [

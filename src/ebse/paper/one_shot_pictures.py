@@ -9,7 +9,7 @@ import torch
 
 from ebse._atomic import in_place
 from ebse.ensemble import RBSE
-from ebse.ensemble.classifier import PRESENCE, SPREAD
+from ebse.ensemble.classifier import KEEP_PROB, SIGMA
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.sampling import State, collapsed_sweeps
 
@@ -37,8 +37,8 @@ def save_pictures(
         "clamped": _images(rbse, ensemble, digit, 0),
         "walked": _images(rbse, ensemble, digit, n_sweeps),
     }
-    if hasattr(rbse, "presence_"):
-        arrays["presence"] = rbse.presence_[:N_FILTERS]
+    if hasattr(rbse, "keep_prob_"):
+        arrays["presence"] = rbse.keep_prob_[:N_FILTERS]
     with in_place(path) as temporary, temporary.open("wb") as file:
         np.savez_compressed(file, **arrays)
 
@@ -61,7 +61,7 @@ def _images(rbse: RBSE, ensemble: RestrictedBoltzmannEnsemble, digit: Array, n_s
     """What several models make of the digit, mapped back (N_MODELS, D)."""
     noise: dict[str, Any] = {}
     if n_sweeps:
-        noise = {"noise": SPREAD if hasattr(rbse, "scale_") else PRESENCE}
+        noise = {"sigma": SIGMA} if hasattr(rbse, "sigma_") else {"keep_prob": KEEP_PROB}
     h = rbse.sample_transform(digit[None], N_MODELS, n_sweeps=n_sweeps, random_state=0, **noise)[0]
     with torch.no_grad():
         return ensemble.mean_v_given_h(torch.from_numpy(np.ascontiguousarray(h))).numpy()

@@ -1,7 +1,9 @@
-"""Labels that spread: clusters of all rows, a graph of their centers, and what flows along it."""
+"""Label propagation over clusters: k-means, the graph of centers, pseudo-labeling, and rows to label next."""
 
 import warnings
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -10,45 +12,53 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NearestNeighbors
 
-from ebse.semi_supervised._labels import Labels
+from ebse._stages import stage
+from ebse.semi_supervised._class_prior import class_weights
 
 Array = npt.NDArray[np.floating[Any]]
 Index = npt.NDArray[np.intp]
+Assignments: TypeAlias = sparse.csr_matrix
+"""Soft cluster assignments of rows (N, n · k): the same number of entries in every row."""
 
 N_NEIGHBORS, ALPHA = 4, 0.99
-"""Of a center in the graph, and the share of a label that is passed on at every step."""
-N_PLACES = 10
-"""Centers that a row belongs to, the near ones most: a label at the edge of its class is not lost."""
-FEW, N_LLOYD = 10_000, 10
-"""Rows whose first centers are spread out, which takes as long as clustering, and rounds of k-means."""
-OWN = 0.3
-"""Part of one label in what is said of its class, where other rows speak, too; n labels are heard n times."""
-SHARPER = 4
-"""Power of what reaches a row, in its shares: a row is of one class, and sizes count rows."""
-LEAST = 1e-3
-"""What is less counts as nothing: a row's part at a far center, or how much more one class reaches a row."""
-YIELDING = 0.1
-"""Of the sizes, at last: rows of a class that are a tenth too many weigh 0.4 as much, not nothing."""
-SINKHORN, LARGEST = 50, 1e6
-"""Scalings that class sizes are fitted by, and how far factors may differ."""
+"""Neighbors of a center in the graph; part of a label that is passed on at every step (α of Zhou et al.)."""
+N_ASSIGNED = 10
+"""Centers that a row is assigned to in each clustering: a label at the edge of its class is not lost."""
+MANY_ROWS, N_LLOYD = 10_000, 10
+"""Rows above which k-means starts at random ones, as k-means++ takes as long as k-means; its iterations."""
+LABEL_WEIGHT = 0.3
+"""Weight of one label against all pseudo-labels of its class, which have 1 − LABEL_WEIGHT."""
+POWER = 4
+"""p ∝ q⁴: a row belongs to one class, and a class prior counts rows."""
+NEGLIGIBLE = 1e-3
+"""Assignments below this part of the largest are dropped; classes closer than this in score are tied."""
+SOFTNESS = 0.1
+"""Of the class prior in the final probabilities: rows of a class that are a tenth too many weigh 0.4."""
 BLOCK = 4_096
 """Rows whose distances to all centers are held at once."""
 
 
-class Clusterings(NamedTuple):
-    """Several clusterings of the same rows: n of them, k centers each."""
+@dataclass(eq=False)
+class Clusterings:
+    """Several k-means clusterings of the same rows: n of them, k centers each."""
 
     centers: Array
     """(n, k, r)"""
     widths: Array
     """Median squared distance of a row from its nearest center (n,)."""
-    flows: Array
-    """G = (I − α S)⁻¹, what each center receives from each (n, k, k)."""
 
-    def places(self, Z: Array) -> sparse.csr_matrix:
-        """Shares of each row of Z (N, r) at its nearest centers (N, n · k), by exp(−|z − c|² / width)."""
+    @cached_property
+    def kernels(self) -> Array:
+        """G = (I − α S)⁻¹ of each clustering (n, k, k), computed on first use."""
+        return np.stack([propagation_kernel(centers) for centers in self.centers])
+
+    def assign(self, Z: Array) -> Assignments:
+        """Soft assignments of each row of Z (N, r) to its nearest centers, ∝ exp(−|z − c|² / width).
+
+        Rows sum to 1 over all clusterings. Single precision, 32-bit indices.
+        """
         n, k, r = self.centers.shape
-        m = min(N_PLACES, k)
+        m = min(N_ASSIGNED, k)
         flat = self.centers.reshape(n * k, r)
         offsets = (np.arange(n) * k)[:, np.newaxis]
         at, weights = [], []
@@ -57,54 +67,83 @@ class Clusterings(NamedTuple):
             near = np.argpartition(squares, m - 1, axis=2)[:, :, :m]
             far = np.take_along_axis(squares, near, 2).astype(np.float64)
             weight = np.exp(-(far - far.min(2, keepdims=True)) / self.widths[:, np.newaxis])
-            # Where nothing else arrives, any trace would decide alone.
-            weight[weight < LEAST] = 0
-            at.append((near + offsets).ravel())
-            weights.append((weight / weight.sum(2, keepdims=True)).ravel() / n)
-        begins = np.arange(0, n * m * len(Z) + 1, n * m)
-        return sparse.csr_matrix((np.concatenate(weights), np.concatenate(at), begins), shape=(len(Z), n * k))
+            # Where no other label arrives, any trace of one would decide alone.
+            weight[weight < NEGLIGIBLE] = 0
+            at.append((near + offsets).ravel().astype(np.int32))
+            weights.append((weight / weight.sum(2, keepdims=True) / n).ravel().astype(np.float32))
+        return assignments(np.concatenate(at), np.concatenate(weights), n_rows=len(Z), n_centers=n * k)
 
-    def first(self) -> "Clusterings":
-        """The first of them, alone."""
-        return Clusterings(self.centers[:1], self.widths[:1], self.flows[:1])
+    def first(self, assigned: Assignments) -> Assignments:
+        """The assignments of rows in the first clustering alone (N, k), summing to 1."""
+        n, k, _ = self.centers.shape
+        at, weights = self._of_first(assigned)
+        return assignments(at, weights * np.float32(n), n_rows=assigned.shape[0], n_centers=k)
 
-    def likeness(self) -> Array:
-        """G_ij / √(G_ii G_jj) of the first: 1 where i is j, 0 where nothing flows between them (k, k)."""
-        root = 1 / np.sqrt(np.diag(self.flows[0]))
-        found: Array = root[:, np.newaxis] * self.flows[0] * root
+    def nearest(self, assigned: Assignments) -> Index:
+        """The nearest center of each row in the first clustering (N,)."""
+        at, weights = self._of_first(assigned)
+        found: Index = at[np.arange(len(at)), weights.argmax(1)].astype(np.intp)
         return found
 
-    def received(self, places: sparse.csr_matrix, classes: Index, n_classes: int) -> Array:
-        """What every center receives of each class from rows at ``places`` (n · k, n_classes).
+    def _of_first(self, assigned: Assignments) -> tuple[Any, Any]:
+        """Centers of the first clustering that each row is assigned to, and weights (N, m)."""
+        shape = (assigned.shape[0], len(self.centers), -1)
+        return assigned.indices.reshape(shape)[:, 0], assigned.data.reshape(shape)[:, 0]
 
-        Each class sends the same amount, however many rows it has; nothing, if it has none.
+    def similarity(self) -> Array:
+        """G_ij / √(G_ii G_jj) of the first clustering (k, k): 1 for i = j, 0 if no path joins them."""
+        root = 1 / np.sqrt(np.diag(self.kernels[0]))
+        found: Array = root[:, np.newaxis] * self.kernels[0] * root
+        return found
+
+    def propagated(
+        self, assigned: Assignments, target: Index, n_classes: int, used: npt.NDArray[np.bool_] | None = None
+    ) -> Array:
+        """Labels of the ``used`` rows (default: all), propagated by G to every center (n · k, C).
+
+        Every class has total weight 1, however many rows it has; 0 if it has none.
         """
         n, k, _ = self.centers.shape
-        counts = np.bincount(classes, minlength=n_classes)
-        sent = places.T @ (np.eye(n_classes)[classes] / counts[classes][:, np.newaxis])
-        found: Array = (self.flows @ sent.reshape(n, k, n_classes)).reshape(n * k, n_classes)
+        rows = np.arange(len(target)) if used is None else np.flatnonzero(used)
+        target = target[rows]
+        y = np.zeros((assigned.shape[0], n_classes))
+        y[rows, target] = 1 / np.bincount(target, minlength=n_classes)[target]
+        sources = (assigned.T @ y).reshape(n, k, n_classes)
+        found: Array = (self.kernels @ sources).reshape(n * k, n_classes)
         return found
 
 
-def clustered(Z: Array, n_clusters: int, *, n_clusterings: int, seed: int) -> Clusterings:
-    """Clusters of the rows Z (N, r) by k-means from several starts, and the graphs of their centers."""
-    start = "k-means++" if len(Z) <= FEW else "random"
+def assignments(at: Any, weights: Any, *, n_rows: int, n_centers: int) -> Assignments:
+    """Assignments of n_rows rows as a csr matrix, of the same number of centers and weights for each row."""
+    begins = np.linspace(0, at.size, n_rows + 1, dtype=np.int64)
+    return sparse.csr_matrix((weights.ravel(), at.ravel(), begins), shape=(n_rows, n_centers))
+
+
+def cluster(Z: Array, n_clusters: int, *, n_clusterings: int, seed: int) -> Clusterings:
+    """k-means clusterings of the rows Z (N, r) from several starts."""
+    start = "k-means++" if len(Z) <= MANY_ROWS else "random"
     some = Z[np.random.default_rng(seed).permutation(len(Z))[:BLOCK]]
     found = []
-    for i in range(n_clusterings):
-        means = KMeans(n_clusters, init=start, n_init=1, max_iter=N_LLOYD, random_state=seed + i)
-        with warnings.catch_warnings():
-            # So few rounds need not converge, and clusters may be as many as different rows.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            found.append(means.fit(Z).cluster_centers_)
+    with stage("clustering", n_clusterings) as done:
+        for i in range(n_clusterings):
+            means = KMeans(n_clusters, init=start, n_init=1, max_iter=N_LLOYD, random_state=seed + i)
+            with warnings.catch_warnings():
+                # So few iterations need not converge, and there may be as many clusters as distinct rows.
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                found.append(means.fit(Z).cluster_centers_)
+            done(1)
     centers = np.stack(found)
     widths = np.array([np.median(_squares(some, c).min(1)) for c in centers], dtype=np.float64)
-    smallest = float(np.finfo(np.float32).tiny)
-    return Clusterings(centers, np.maximum(widths, smallest), np.stack([flow_between(c) for c in centers]))
+    return Clusterings(centers, np.maximum(widths, float(np.finfo(np.float32).tiny)))
 
 
-def flow_between(centers: Array) -> Array:
-    """G = (I − α S)⁻¹, S = D^−½ A D^−½ with A_ij = 1 where i or j is among the other's nearest (k, k)."""
+def propagation_kernel(centers: Array) -> Array:
+    """G = (I − α S)⁻¹, S = D^−½ A D^−½ with A_ij = 1 if i or j is among the other's nearest (k, k).
+
+    References
+    ----------
+    D. Zhou et al., "Learning with local and global consistency", 2004.
+    """
     k = len(centers)
     A = np.zeros((k, k))
     if k > 1:
@@ -117,136 +156,131 @@ def flow_between(centers: Array) -> Array:
     return found
 
 
-class Told(NamedTuple):
-    """What labels say: scores of all centers in every representation, and factors of the classes."""
+class Propagation(NamedTuple):
+    """Result of label propagation."""
 
     scores: list[Array]
-    scales: Array
-    alone: list[Array]
-    """Scores before any other row has spoken: rows that repeat a mistake do not make it more certain."""
-    labeled_at: Index
-    """The first clustering's center of each label."""
+    """Class scores of all centers (n · k, C), for each representation."""
+    class_weights: Array
+    """(C,): 1 without a class prior."""
+    label_scores: list[Array]
+    """Scores before pseudo-labeling: pseudo-labels that repeat a mistake do not make it more certain."""
 
 
-def spread_labels(
+def propagate(
     clusterings: list[Clusterings],
-    places: list[sparse.csr_matrix],
-    labels: Labels,
-    others: list[sparse.csr_matrix],
+    labeled: list[Assignments],
+    target: Index,
+    n_classes: int,
+    unlabeled: list[Assignments],
     *,
+    prior: Array | None = None,
     n_rounds: int,
-) -> Told:
-    """Labels of the rows at ``places``, spread; the rows at ``others`` have none, class sizes speak of them.
+) -> Propagation:
+    """Propagate the labels ``target`` of the labeled rows; then pseudo-label the unlabeled ones, in rounds.
 
-    In rounds: each of the others is taken for the class of its largest share, and these rows then speak, too.
-    A label at the edge of its class is outvoted there, and the middle of the class speaks for the class; the
-    more labels a class has, the more they are heard themselves.
+    In each round every unlabeled row has its most probable class as pseudo-label, and labels and
+    pseudo-labels propagate together: a label at the edge of its class is outvoted by the rows in the middle.
+    The more labels a class has, the larger their weight. The prior is that of the unlabeled rows.
+
+    References
+    ----------
+    D.-H. Lee, "Pseudo-label: the simple and efficient semi-supervised learning method", 2013.
     """
-    n, sizes = len(labels.classes), labels.sizes
-    own = [c.received(at, labels.target, n) for c, at in zip(clusterings, places, strict=True)]
-    alone = scores = [as_shares(arrived) for arrived in own]
-    scales: Array = np.ones(n)
-    for _ in range(n_rounds):
-        q = reached(others, scores)
-        # Where no label can reach, all scores are equal, and whatever such rows said would be made up.
-        speaks = np.flatnonzero(q.max(1) > (1 + LEAST) * q.min(1))
-        p = shares(q)
-        if sizes is not None:
-            scales = scales_for(p, sizes)
-        guess = (p[speaks] * scales).argmax(1)
-        heard = own_part(labels.target, guess, n)
-        scores = [
-            as_shares(heard * arrived + (1 - heard) * c.received(at[speaks], guess, n))
-            for c, arrived, at in zip(clusterings, own, others, strict=True)
-        ]
-    if sizes is not None:
-        scales = scales_for(shares(reached(others, scores)), sizes, yielding=YIELDING)
-    k = clusterings[0].centers.shape[1]
-    return Told(scores, scales, alone, nearest_centers(places[0][:, :k]))
+    # In double precision once, rather than at every product.
+    unlabeled = [assigned.astype(np.float64) for assigned in unlabeled]
+    own = [c.propagated(at, target, n_classes) for c, at in zip(clusterings, labeled, strict=True)]
+    label_scores = scores = [normalized(x) for x in own]
+    weights: Array = np.ones(n_classes)
+    with stage("propagation", n_rounds) as done:
+        for _ in range(n_rounds):
+            q = row_scores(unlabeled, scores)
+            # Rows that no label reaches have equal scores: a pseudo-label of theirs would be arbitrary.
+            decided = q.max(1) > (1 + NEGLIGIBLE) * q.min(1)
+            p = probabilities(q)
+            if prior is not None:
+                weights = class_weights(p, prior)
+            pseudo = (p * weights).argmax(1)
+            mix = label_weights(target, pseudo[decided], n_classes)
+            scores = [
+                normalized(mix * x + (1 - mix) * c.propagated(at, pseudo, n_classes, decided))
+                for c, x, at in zip(clusterings, own, unlabeled, strict=True)
+            ]
+            done(1)
+    if prior is not None:
+        weights = class_weights(probabilities(row_scores(unlabeled, scores)), prior, softness=SOFTNESS)
+    return Propagation(scores, weights, label_scores)
 
 
-def own_part(target: Index, guess: Index, n_classes: int) -> Array:
-    """Part of its labels in what is said of each class, n OWN / (n OWN + 1 − OWN) of n labels (n_classes,).
+def label_weights(target: Index, pseudo: Index, n_classes: int) -> Array:
+    """Weight of the labels of each class against its pseudo-labels (C,): n w / (n w + 1 − w) for n labels.
 
-    A class that no other row is taken for has its labels alone.
+    1 for a class without pseudo-labels.
     """
-    weight = OWN * np.bincount(target, minlength=n_classes)
-    spoken = np.bincount(guess, minlength=n_classes) > 0
-    found: Array = weight / (weight + (1 - OWN) * spoken)
+    weight = LABEL_WEIGHT * np.bincount(target, minlength=n_classes)
+    present = np.bincount(pseudo, minlength=n_classes) > 0
+    found: Array = weight / (weight + (1 - LABEL_WEIGHT) * present)
     return found
 
 
-def as_shares(received: Array) -> Array:
-    """What arrives of each class at a center as shares (n · k, n_classes); where nothing does, all equal."""
-    total = received.sum(1, keepdims=True)
-    found: Array = np.where(total > 1e-12, received / np.maximum(total, 1e-12), 1 / received.shape[1])
+def normalized(propagated: Array) -> Array:
+    """Scores that sum to 1 over the classes (n · k, C); equal ones at centers that no label reaches."""
+    total = propagated.sum(1, keepdims=True)
+    found: Array = np.where(total > 1e-12, propagated / np.maximum(total, 1e-12), 1 / propagated.shape[1])
     return found
 
 
-def reached(places: list[sparse.csr_matrix], scores: list[Array]) -> Array:
-    """Scores q of the near centers, averaged over clusterings and representations (N, n_classes)."""
-    found: Array = np.mean([at @ held for at, held in zip(places, scores, strict=True)], axis=0)
+def row_scores(assigned: list[Assignments], scores: list[Array]) -> Array:
+    """Scores q of rows (N, C): those of their centers, averaged over clusterings and representations."""
+    found: Array = np.mean([at @ held for at, held in zip(assigned, scores, strict=True)], axis=0)
     return found
 
 
-def shares(q: Array) -> Array:
-    """p ∝ q⁴, shares of the classes in each row (N, n_classes)."""
-    powers = q**SHARPER
+def probabilities(q: Array) -> Array:
+    """p ∝ q⁴, class probabilities of rows (N, C)."""
+    powers = q**POWER
     found: Array = powers / powers.sum(1, keepdims=True)
     return found
 
 
-def scales_for(p: Array, sizes: Array, *, yielding: float = 0) -> Array:
-    """Factors of the classes with which shares p (N, n_classes) sum to ``sizes``, by Sinkhorn's rounds.
-
-    Where sizes yield, shares sum to m with factors ∝ (size / m)^(1 / yielding): the nearer, the less is done.
-    Sizes that contradict shares altogether cannot be reached; factors then stay within LARGEST of each other.
-    """
-    scale = np.ones(p.shape[1])
-    for _ in range(SINKHORN):
-        of_rows = 1 / np.maximum(p @ scale, 1e-300)
-        scale = (sizes * len(p) / np.maximum(p.T @ of_rows, 1e-300)) ** (1 / (1 + yielding))
-        scale = np.maximum(scale / scale.max(), 1 / LARGEST)
-    return scale
-
-
-def nearest_centers(places: sparse.csr_matrix) -> Index:
-    """The center at which most of each row is (N,)."""
-    return np.asarray(places.argmax(1)).ravel()
-
-
-def middles(Z: Array, places: sparse.csr_matrix, centers: Array) -> Index:
-    """The row of Z (N, r) nearest to each center (k, r), among those that it is the nearest of; −1: none."""
-    at = nearest_centers(places)
-    far = ((Z - centers[at]) ** 2).sum(1)
-    found = np.full(len(centers), -1, dtype=np.intp)
-    # From the farthest to the nearest, which is written last.
-    order = np.argsort(-far, kind="stable")
-    found[at[order]] = order
+def representatives(nearest: Index, distance: Array, allowed: npt.NDArray[np.bool_], n_centers: int) -> Index:
+    """For each center the closest of the ``allowed`` rows whose nearest center it is; −1 if none (k,)."""
+    found = np.full(n_centers, -1, dtype=np.intp)
+    # From the farthest to the closest, which is written last.
+    order = np.argsort(-distance, kind="stable")
+    order = order[allowed[order]]
+    found[nearest[order]] = order
     return found
 
 
-def most_covering(likeness: Array, weights: Array, known: Index, allowed: Index, n: int) -> Index:
-    """n of the ``allowed`` centers, each the one that adds most to Σ_j weight_j max_i likeness_ij.
+def most_covering(similarity: Array, weights: Array, covered_by: Index, allowed: Index, n: int) -> Index:
+    """n of the ``allowed`` centers by greedy facility location (coverage).
 
-    The maximum is over the ``known`` centers and those chosen before.
+    Each is the one that adds most to Σ_j weight_j max_i similarity_ij; the maximum is over the centers
+    ``covered_by``, which have a label, and those chosen before.
+
+    References
+    ----------
+    G. Nemhauser, L. Wolsey and M. Fisher, "An analysis of approximations for maximizing submodular set
+    functions", 1978. K. Wei, R. Iyer and J. Bilmes, "Submodularity in data subset selection and active
+    learning", 2015.
     """
-    covered = likeness[known].max(0)
+    covered = similarity[covered_by].max(0, initial=0)
     order: list[int] = []
-    left = np.zeros(len(likeness), dtype=bool)
+    left = np.zeros(len(similarity), dtype=bool)
     left[allowed] = True
     while len(order) < n and left.any():
-        gains = np.maximum(likeness - covered, 0) @ weights
+        gains = np.maximum(similarity - covered, 0) @ weights
         best = int(np.where(left, gains, -1).argmax())
         order.append(best)
         left[best] = False
-        covered = np.maximum(covered, likeness[best])
+        covered = np.maximum(covered, similarity[best])
     return np.array(order, dtype=np.intp)
 
 
 def _squares(Z: Array, centers: Array) -> Array:
     """|z − c|² (N, k)."""
-    # Without a copy of the centers: a query alone spends a tenth of its time here.
+    # Without a copy of the centers: for a single row this is a tenth of the time of a prediction.
     lengths = np.einsum("kr,kr->k", centers, centers)
     found: Array = (Z**2).sum(1)[:, np.newaxis] + lengths - 2 * Z @ centers.T
     return np.maximum(found, 0)

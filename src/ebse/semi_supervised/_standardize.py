@@ -1,72 +1,111 @@
-"""Representations brought to one scale, in single precision: distances then mean the same for all of them."""
+"""Standardized representations: mean 0 and mean variance 1, in single precision; distances then compare."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from ebse._estimators import with_names
 
 Array = npt.NDArray[Any]
 
 BLOCK = 4_096
-"""Rows that are looked at at once: memory for what is made of them does not grow with N."""
+"""Rows that are processed at once: memory for intermediate results does not grow with N."""
 
 
-class View(NamedTuple):
-    """(z − center) / spread of the representation z of a row."""
+class Standardizer(NamedTuple):
+    """(z − origin − mean) / scale of the representation z of a row."""
 
     representation: Any
     """A fitted transformer, or None for the inputs."""
-    center: npt.NDArray[np.float64]
-    """Mean (r,)."""
-    spread: float
-    """Root of the mean variance; 1 where nothing varies."""
+    origin: npt.NDArray[np.float64]
+    """One of the rows (r,): relative to it, single precision keeps differences of large numbers."""
+    mean: npt.NDArray[np.float32]
+    """Relative to the origin (r,)."""
+    scale: np.float32
+    """Root of the mean variance; 1 if nothing varies."""
 
     def __call__(self, X: Array) -> npt.NDArray[np.float32]:
-        """Rows X (N, D) in the representation, on its scale (N, r)."""
-        return np.concatenate([self.on_scale(z) for z in _blocks(self.representation, X)])
+        """Standardized representation (N, r) of the rows X (N, D)."""
+        blocks = (represented(self.representation, X[b]) for b in row_blocks(len(X)))
+        return np.concatenate([self.scaled(z) for z in blocks])
 
-    def on_scale(self, z: Array) -> npt.NDArray[np.float32]:
-        """What the representation gave (N, r), on its scale."""
-        found: npt.NDArray[np.float32] = ((z - self.center) / self.spread).astype(np.float32)
-        return found
+    def scaled(self, z: Array) -> npt.NDArray[np.float32]:
+        """Standardized representations z (N, r)."""
+        return self._scaled((z - self.origin).astype(np.float32))
+
+    def _scaled(self, shifted: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        shifted -= self.mean
+        shifted /= self.scale
+        return shifted
+
+    def arrays(self, suffix: str = "") -> dict[str, Array]:
+        """What a file holds of it, beside the representation."""
+        return {
+            f"origin{suffix}": self.origin,
+            f"mean{suffix}": self.mean,
+            f"spread{suffix}": np.array(self.scale, dtype=np.float32),
+        }
+
+    @classmethod
+    def from_arrays(cls, representation: Any, arrays: dict[str, Array], suffix: str = "") -> "Standardizer":
+        """The standardizer of a file."""
+        origin, mean, scale = (arrays[f"{name}{suffix}"] for name in ("origin", "mean", "spread"))
+        if origin.shape != mean.shape or scale.shape != ():
+            raise ValueError(f"a mean of shape {mean.shape} for an origin of shape {origin.shape}")
+        return cls(representation, origin, mean, np.float32(scale))
 
 
-def view_of(representation: Any, X: Array) -> tuple[View, npt.NDArray[np.float32]]:
-    """The view in which the rows X (N, D) have mean 0 and mean variance 1, and these rows in it (N, r)."""
-    first = _represented(representation, X[:1])[0]
-    total, squares, held = np.zeros(len(first)), 0.0, []
-    for z in _blocks(representation, X):
-        # Away from the first row: where all numbers are large, single precision would lose their differences.
-        away = z - first
-        total += away.sum(0)
-        squares += float((away**2).sum())
-        held.append(away.astype(np.float32))
+def standardize(representation: Any, X: Array) -> tuple[Standardizer, npt.NDArray[np.float32]]:
+    """The standardizer of the rows X (N, D), and their standardized representation (N, r)."""
+    origin = represented(representation, X[:1])[0].astype(np.float64)
+    total, squares, blocks = np.zeros(len(origin)), 0.0, []
+    for b in row_blocks(len(X)):
+        shifted = represented(representation, X[b]) - origin
+        total += shifted.sum(0)
+        squares += float((shifted**2).sum())
+        blocks.append(shifted.astype(np.float32))
     mean = total / len(X)
     variance = max(squares / len(X) - float((mean**2).sum()), 0.0) / len(mean)
-    view = View(representation, first + mean, float(np.sqrt(variance)) or 1.0)
-    Z = np.concatenate(held)
-    Z -= mean.astype(np.float32)
-    Z /= np.float32(view.spread)
-    return view, Z
+    scale = np.float32(np.sqrt(variance) or 1.0)
+    made = Standardizer(representation, origin, mean.astype(np.float32), scale)
+    return made, made._scaled(np.concatenate(blocks))
+
+
+def represented(representation: Any, X: Array) -> Array:
+    """The representation (N, r) of rows X (N, D) that were validated before."""
+    if representation is None:
+        return X
+    if hasattr(representation, "_transform_validated"):
+        # To validate a single row again takes a third of the time of its prediction.
+        return np.asarray(representation._transform_validated(X))
+    names = getattr(representation, "feature_names_in_", None)
+    return np.asarray(representation.transform(with_names(X, names)))
+
+
+def row_blocks(n: int) -> Iterator[slice]:
+    """Slices of n rows, BLOCK at a time."""
+    for start in range(0, n, BLOCK):
+        yield slice(start, min(start + BLOCK, n))
 
 
 def n_distinct(Z: npt.NDArray[np.float32]) -> int:
-    """How many different rows there are."""
+    """Number of distinct rows."""
     return len({row.tobytes() for row in Z})
 
 
-def _blocks(representation: Any, X: Array) -> Any:
-    for start in range(0, len(X), BLOCK):
-        yield _represented(representation, X[start : start + BLOCK])
+def row_keys(X: Array) -> npt.NDArray[np.uint64]:
+    """A 64-bit hash of the values of each row of X (N, D): the same for equal rows, in any precision.
 
-
-def _represented(representation: Any, X: Array) -> npt.NDArray[np.float64]:
-    if representation is None:
-        return np.asarray(X, dtype=np.float64)
-    if hasattr(representation, "of_checked"):
-        # Rows come from an estimator that has checked them; to do so again takes a third of a query's time.
-        return np.asarray(representation.of_checked(X), dtype=np.float64)
-    names = getattr(representation, "feature_names_in_", None)
-    return np.asarray(representation.transform(with_names(X, names)), dtype=np.float64)
+    Two different rows have the same one with probability 2⁻⁶⁴ or so.
+    """
+    factors = pd.util.hash_array(np.arange(X.shape[1])) | np.uint64(1)
+    found = []
+    for b in row_blocks(len(X)):
+        # + 0 makes −0 the same as 0.
+        values = X[b].astype(np.float64) + 0.0
+        hashed = pd.util.hash_array(values.ravel()).reshape(values.shape)
+        found.append((hashed * factors).sum(1, dtype=np.uint64))
+    return np.concatenate(found)

@@ -1,101 +1,172 @@
-"""``SpreadingClassifier``: a few labels that spread over all rows; queries are asked one at a time."""
+"""``SpreadingClassifier``: semi-supervised classification by label propagation over clusters."""
 
 import warnings
-from typing import Any, Self, final
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
+import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ebse._estimators import as_rows, learned, require_estimator, seed_of
-from ebse._validation import count
-from ebse.semi_supervised._labels import Labels, is_blank, of_one_kind, shares_of
-from ebse.semi_supervised._propagation import (
-    Told,
-    clustered,
-    middles,
-    most_covering,
-    reached,
-    shares,
-    spread_labels,
+from ebse import _archive
+from ebse._estimators import (
+    as_rows,
+    learned,
+    representation_state,
+    require_estimator,
+    require_moderate,
+    restored_representation,
+    scale_of,
+    seed_of,
+    supplied_representation,
+    unchanged_on_error,
+    warn_of_scale,
 )
-from ebse.semi_supervised._standardize import n_distinct, view_of
+from ebse._labels import Labels, read_labels
+from ebse._stages import shown
+from ebse._validation import count, option
+from ebse.semi_supervised._class_prior import prior_probabilities
+from ebse.semi_supervised._propagation import (
+    Assignments,
+    Clusterings,
+    Propagation,
+    assignments,
+    cluster,
+    most_covering,
+    probabilities,
+    propagate,
+    representatives,
+    row_scores,
+)
+from ebse.semi_supervised._standardize import Standardizer, n_distinct, row_keys, standardize
 
 Array = npt.NDArray[np.floating[Any]]
 Index = npt.NDArray[np.intp]
-Places = list[sparse.csr_matrix]
-"""Of the same rows, in every representation."""
+Keys = npt.NDArray[np.uint64]
+Mask = npt.NDArray[np.bool_]
 
 MOST_CLUSTERS, ROWS_PER_CLUSTER = 1_000, 2
-MARKS = 0.5
-"""Share of labels −1 above which they look like marks of rows without one."""
-N_SPEAKING = 10_000
-"""Rows without a label that speak, and that class sizes are fitted to, at most."""
+N_PSEUDO = 10_000
+"""Most unlabeled rows that are pseudo-labeled, and that the class prior is fitted to."""
+
+
+class Rows(NamedTuple):
+    """What is kept of rows, instead of the rows: N of them."""
+
+    assigned: list[Assignments]
+    """Soft cluster assignments, for each representation."""
+    distance: npt.NDArray[np.float32]
+    """Squared distance from the nearest center of the first clustering (N,)."""
+    keys: Keys
+    """Hashes of their values (N,), by which labeled rows are recognized."""
+
+    def take(self, rows: Index) -> "Rows":
+        """Some of the rows."""
+        return Rows([at[rows] for at in self.assigned], self.distance[rows], self.keys[rows])
+
+
+class KnownLabels(NamedTuple):
+    """Labels of distinct rows, by the hashes of their values."""
+
+    keys: Keys
+    """(L,), ascending."""
+    frequencies: Array
+    """Of the classes among the labels of equal rows (L, C)."""
+
+    def find(self, keys: Keys) -> tuple[Mask, Index]:
+        """Which rows are labeled (N,), and where those are in this table."""
+        if not len(self.keys):
+            return np.zeros(len(keys), dtype=bool), np.empty(0, dtype=np.intp)
+        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        labeled = self.keys[at] == keys
+        return labeled, at[labeled]
 
 
 @final
 class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Shares of the classes that flow to a row from a few labels, along a graph of clusters of all rows.
+    """Semi-supervised classification with few labels: label propagation over clusters of all rows.
 
-    Rows are clustered several times in the representation; centers that are near each other are joined, and
-    labels spread between them by (I − α S)⁻¹. Rows without a label are then taken for the class that reached
-    them most and spread it, too, in rounds. A query takes the scores q of the centers near it, averaged over
-    clusterings, and has shares p ∝ q⁴: it is classified on its own.
+    All rows, labeled or not, are clustered several times by k-means in a representation. The centers c of
+    each clustering are the nodes of a nearest-neighbor graph with normalized adjacency S, over which the
+    labels propagate by (I − α S)⁻¹. In rounds, the most probable class of every unlabeled row becomes its
+    pseudo-label, and labels and pseudo-labels propagate again. The scores q of a row are those of the centers
+    near it, weighted by exp(−|z − c|² / width) and averaged over clusterings; its class probabilities are
+    p ∝ q⁴. Prediction is inductive: new rows are classified one by one, without fitting again.
+
+    A labeled row keeps its label: ``predict`` and ``transduction_`` return it for the row and for rows equal
+    to it.
 
     Parameters
     ----------
-    representation
-        A transformer, which learns from all rows, or a fitted one in a ``FrozenEstimator``, or a list of
-        such, averaged like clusterings; None: the inputs.
-    n_clusterings
-        Of each representation.
-    n_clusters
-        "auto": half of the different rows, 1,000 at most.
-    n_rounds
-        How often rows without a label speak. Each class then speaks as loudly as the others: where classes
-        differ much in size tell ``class_prior``, or pass 0, labels alone. Every group should have a label.
-    class_prior
-        What is known of the classes among the rows without a label: None (nothing), "equal", or a mapping
-        from class to share.
-    unlabeled_label
-        The value in y that says that a row has no label: −1 for one, ``np.nan`` for missing values of any
-        kind.
-    random_state
-        A seed, for results that repeat.
+    representation : transformer, FrozenEstimator, list of these or None, default None
+        What distances are measured in. A transformer is fitted to all rows; a fitted one in a
+        ``FrozenEstimator`` is used as it is; several in a list are averaged like clusterings. None: the
+        inputs, which suits up to some thousand rows; ``ContrastiveFeatures()`` suits tens of thousands.
+    n_clusterings : int, default 6
+        k-means clusterings of each representation. More give smoother probabilities, at proportional cost;
+        2 to 10.
+    n_clusters : int or "auto", default "auto"
+        Clusters of each clustering. More follow finer structure, fewer propagate labels further; memory and
+        time grow with the square and the cube. "auto" is half of the number of distinct rows, and at least
+        that of distinct labeled rows, 1,000 at most.
+    n_rounds : int, default 5
+        Rounds of pseudo-labeling; 0 propagates the labels alone. All classes have the same total weight: if
+        their sizes differ much give ``class_prior``, or pass 0. Every group of rows should have a label, as a
+        group of another class is assigned to the nearest one.
+    class_prior : None, "equal" or mapping, default None
+        Class probabilities among the unlabeled rows, if they are known: "equal", or a mapping from class to
+        probability. A wrong prior does harm.
+    unlabeled_label : default None
+        A value in y that marks unlabeled rows, such as scikit-learn's −1. Missing entries (None, NaN,
+        ``pd.NA``) always do.
+    random_state : int, RandomState, Generator or None, default None
+        A seed for reproducible results.
+    verbose : int, default 0
+        1 shows progress bars.
 
     Attributes
     ----------
-    classes_
-        The labels.
-    n_clusters_
+    classes_ : array (n_classes,)
+        The classes; not there if ``fit`` had no labels.
+    transduction_ : array (n_rows,)
+        Label of every row of ``fit``: those of X, then those of X_unlabeled. Computed when it is read.
+    label_distributions_ : array (n_rows, n_classes)
+        Class probabilities of the same rows. Computed when they are read.
+    representations_ : list
+        The fitted representations.
+    n_clusters_ : int
         Clusters of each clustering.
-    representations_, views_, clusterings_, scores_
-        For each representation: itself, as learned; how it is brought to one scale; centers and what flows
-        between them; shares of the classes at each center.
-    alone_
-        The same shares before rows without a label spoke.
-    scales_
-        Factors of the classes, 1 where sizes are not known.
-    labeled_at_
-        The first clustering's center of each label.
-    speaking_at_
-        Centers of the rows that speak, for each representation: of those without a label, where there are
-        such, 10,000 at most.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : array (n_features_in_,)
+        Names of the columns, if X was a frame with string names.
+
+    References
+    ----------
+    D. Zhou et al., "Learning with local and global consistency", 2004 (label propagation).
+    D.-H. Lee, "Pseudo-label: the simple and efficient semi-supervised learning method", 2013.
+    S. P. Lloyd, "Least squares quantization in PCM", 1982 (k-means).
+    R. Sinkhorn, "A relationship between arbitrary positive matrices and doubly stochastic matrices", 1964
+    (class prior).
+    K. Wei, R. Iyer and J. Bilmes, "Submodularity in data subset selection and active learning", 2015
+    (coverage by facility location).
 
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> X, y = load_digits(return_X_y=True)
-    >>> few = [int((y == digit).argmax()) for digit in range(10)]
-    >>> spread = SpreadingClassifier(random_state=0).fit(X[few], y[few], X_unlabeled=X)
-    >>> spread.score(X, y) > 0.7
+    >>> X, digits = load_digits(return_X_y=True)
+    >>> y = [int(digit) if i < 50 else None for i, digit in enumerate(digits)]
+    >>> spreading = SpreadingClassifier(random_state=0).fit(X, y)
+    >>> bool((spreading.transduction_ == digits).mean() > 0.85)
     True
+    >>> len(spreading.suggest(3))
+    3
     """
 
     def __init__(
@@ -108,6 +179,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         class_prior: Any = None,
         unlabeled_label: Any = None,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.representation = representation
         self.n_clusterings = n_clusterings
@@ -116,150 +188,289 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.class_prior = class_prior
         self.unlabeled_label = unlabeled_label
         self.random_state = random_state
+        self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, *, X_unlabeled: Any = None) -> Self:
-        """Cluster all rows, and let the labels y of the rows X that have one spread."""
+    def fit(self, X: Any, y: Any = None, *, X_unlabeled: Any = None) -> Self:
+        """Cluster all rows, and propagate the labels.
+
+        Parameters
+        ----------
+        X : array-like (N, D)
+            Rows.
+        y : array-like (N,) or None, default None
+            Their labels; a missing entry (None, NaN, ``pd.NA``) or ``unlabeled_label`` is an unlabeled row.
+            None: no labels. Then rows are clustered, :meth:`suggest` names the rows to label first, and
+            :meth:`relabel` takes their labels.
+        X_unlabeled : array-like (M, D), default None
+            Further rows, without labels.
+        """
+        with shown(self.verbose), unchanged_on_error(self):
+            return self._fit(X, y, X_unlabeled)
+
+    def _fit(self, X: Any, y: Any, X_unlabeled: Any) -> Self:
         self._require_options()
-        X, y, known = self._split(X, y)
+        X = validate_data(self, as_rows(X), dtype=[np.float64, np.float32])
+        require_moderate(X)
         # Labels that cannot be used are refused before the long part.
-        labels = self._labels(y[known])
-        if X_unlabeled is None and self.unlabeled_label is not None and known.all():
-            warnings.warn(
-                f"no row has the label {self.unlabeled_label!r} (unlabeled_label), and there is no "
-                "X_unlabeled: labels have nowhere to spread",
-                stacklevel=2,
-            )
-        rows = X if X_unlabeled is None else np.concatenate([X, self._more(X_unlabeled)])
+        more = X_unlabeled is not None
+        labels = read_labels(y, len(X), unlabeled_label=self.unlabeled_label, more_unlabeled=more)
+        prior = None if labels is None else prior_probabilities(self.class_prior, labels.classes)
+        self._scale = scale_of(X)
+        X = np.concatenate([X, self._validated_unlabeled(X_unlabeled)]) if more else X
         seed = seed_of(self.random_state)
-        representations = [learned(one, rows, seed) for one in self._given_representations()]
-        views, held = zip(*(view_of(one, rows) for one in representations), strict=True)
-        k = self._how_many(min(n_distinct(Z) for Z in held))
-        clusterings = [clustered(Z, k, n_clusterings=self.n_clusterings, seed=seed) for Z in held]
-        blank = np.flatnonzero(~np.pad(known, (0, len(rows) - len(X))))
-        # Where every row has a label none speaks; other labels may be told later, and then all do.
-        n_rounds = self.n_rounds if len(blank) else 0
-        blank = blank if len(blank) else np.arange(len(rows))
+        self.representations_ = [learned(one, X, seed) for one in self._given_representations()]
+        standardized = [standardize(one, X) for one in self.representations_]
+        labeled = np.zeros(len(X), dtype=bool)
+        if labels is not None:
+            labeled[labels.rows] = True
+        self.n_clusters_ = self._number_of_clusters([Z for _, Z in standardized], labeled)
+        self._standardizers = [one for one, _ in standardized]
+        self._clusterings = [
+            cluster(Z, self.n_clusters_, n_clusterings=self.n_clusterings, seed=seed) for _, Z in standardized
+        ]
+        self._rows = self._rows_of([Z for _, Z in standardized], row_keys(X))
+        # If every row has a label now, all may be unlabeled later.
+        unlabeled = np.flatnonzero(~labeled) if not labeled.all() else np.arange(len(X))
         rng = np.random.default_rng(seed)
-        speaking = np.sort(rng.choice(blank, min(len(blank), N_SPEAKING), replace=False))
-        speaking_at = [c.places(Z[speaking]) for c, Z in zip(clusterings, held, strict=True)]
-        where = np.flatnonzero(known)
-        labeled = [c.places(Z[where]) for c, Z in zip(clusterings, held, strict=True)]
-        told = spread_labels(clusterings, labeled, labels, speaking_at, n_rounds=n_rounds)
-        self.n_clusters_, self.representations_, self.views_ = k, representations, list(views)
-        self.clusterings_, self.speaking_at_ = clusterings, speaking_at
-        return self._keep(labels, told)
+        self._pseudo = np.sort(rng.choice(unlabeled, min(len(unlabeled), N_PSEUDO), replace=False))
+        return self._propagate(labels, None if labels is None else self._rows.take(labels.rows), prior)
 
-    def relabel(self, X: Any, y: Any) -> Self:
-        """Let other labels spread over the same clusters: rows X with labels y, in place of those before.
+    def relabel(self, X: Any = None, y: Any = None) -> Self:
+        """Propagate other labels over the same clusters, in place of those before.
 
-        Give all labels that are known now, the earlier ones among them. The rows that speak in rounds stay
-        those that had no label in ``fit``; if all had one there, all speak here.
+        Give all labels that are known now, the earlier ones among them. It takes a fraction of a second.
+
+        Parameters
+        ----------
+        X : array-like (n, D) or None, default None
+            The rows with labels, of ``fit`` or others. None: the rows of ``fit``, those of X and then those
+            of X_unlabeled, which is faster, as their cluster assignments are kept.
+        y : array-like (n,)
+            Their labels; a missing entry or ``unlabeled_label`` is an unlabeled row. None, with X None: all
+            labels are removed.
+
+        Notes
+        -----
+        Pseudo-labels are given to the rows that had no label in ``fit``; if all had one, to all.
         """
         check_is_fitted(self)
         self._require_options()
-        X, y, known = self._split(X, y, reset=False)
-        labels = self._labels(y[known])
-        lost = np.setdiff1d(self.classes_, labels.classes).tolist()
+        if X is not None and y is None:
+            raise ValueError("y must be given with X, got None; pass the labels of these rows")
+        if X is not None:
+            X = self._validated(X)
+        n = len(self._rows.keys) if X is None else len(X)
+        labels = read_labels(y, n, unlabeled_label=self.unlabeled_label, more_unlabeled=True)
+        if labels is None:
+            return self._propagate(None, None, None)
+        prior = prior_probabilities(self.class_prior, labels.classes)
+        lost = np.setdiff1d(getattr(self, "classes_", []), labels.classes).tolist()
         if lost and np.isin(labels.classes, self.classes_).all():
             warnings.warn(
-                f"no label is of {', '.join(map(repr, lost))} any more, and no row will be taken for that: "
+                f"no label is {', '.join(map(repr, lost))} any more, and no row will be predicted as that: "
                 "relabel takes all labels that are known, not only new ones",
                 stacklevel=2,
             )
-        places = self._places(X[known])
-        told = spread_labels(self.clusterings_, places, labels, self.speaking_at_, n_rounds=self.n_rounds)
-        return self._keep(labels, told)
+        rows = self._rows.take(labels.rows) if X is None else self._encoded(X[labels.rows])
+        return self._propagate(labels, rows, prior)
 
     def predict_proba(self, X: Any) -> Array:
-        """Shares of the classes (N, n_classes)."""
-        check_is_fitted(self)
-        p = shares(reached(self._places(self._checked(X)), self.scores_)) * self.scales_
-        found: Array = p / p.sum(1, keepdims=True)
-        return found
+        """Class probabilities of rows.
+
+        They rank rows by confidence; where labels are few they are too high. A row with a known label has
+        probability 1 for it, or the frequencies of the labels of rows equal to it.
+
+        Parameters
+        ----------
+        X : array-like (N, D)
+
+        Returns
+        -------
+        array (N, n_classes)
+            In the order of ``classes_``.
+        """
+        self._require_labels()
+        X = self._validated(X)
+        assigned = [c.assign(one(X)) for c, one in zip(self._clusterings, self._standardizers, strict=True)]
+        return self._probabilities(assigned, row_keys(X))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The class with the largest share."""
+        """The most probable class of each row of X (N, D); of a labeled row its label."""
         p = self.predict_proba(X)
         found: npt.NDArray[Any] = self.classes_[p.argmax(1)]
         return found
 
-    def suggest(self, X_unlabeled: Any, n: int = 1) -> Index:
-        """Numbers of the n rows of X_unlabeled to label next, most useful first: one of a cluster at most.
+    @property
+    def label_distributions_(self) -> Array:
+        """Class probabilities of the rows of ``fit`` (n_rows, n_classes), from their kept assignments."""
+        self._require_labels()
+        return self._probabilities(self._rows.assigned, self._rows.keys)
 
-        A row counts by how close its second class comes to its first, by the labels alone. The next label
-        goes to the middle of the cluster from which most of what counts, and no label reaches yet, is
-        reached. Clusters that have a label are passed over, so there may be fewer than n.
+    @property
+    def transduction_(self) -> npt.NDArray[Any]:
+        """Labels of the rows of ``fit`` (n_rows,): those that are known, and predictions for the others."""
+        found: npt.NDArray[Any] = self.classes_[self.label_distributions_.argmax(1)]
+        return found
+
+    def suggest(self, n: int = 1, *, X: Any = None, exclude: Iterable[int] = ()) -> Index:
+        """Active learning by coverage: indices of the rows to label next, most useful first.
+
+        Greedy facility location on the graph of centers: each row is the one closest to the center that
+        covers most of the uncertainty which no label covers yet. The uncertainty of a row is the ratio of its
+        second largest score to its largest, by the labels alone, and 1 as long as there are no labels.
+
+        Parameters
+        ----------
+        n : int, default 1
+            Number of rows. At most one row of each cluster is suggested, and none of a cluster that has a
+            labeled row, so there may be fewer.
+        X : array-like (N, D) or None, default None
+            Rows to choose from. None: the rows of ``fit``, those of X and then those of X_unlabeled.
+        exclude : iterable of int, default ()
+            Indices of rows that are not to be suggested, for example because nobody could label them.
+
+        Returns
+        -------
+        array of int
+            Indices into the rows of ``fit``, or into X. Never a labeled or an excluded row.
         """
         check_is_fitted(self)
+        if np.ndim(n):
+            # An array is no number, though NumPy gives it the methods of one.
+            raise TypeError(
+                "n must be a whole number, got an array; pass rows as X=…, for example suggest(5, X=X)"
+            )
         count("n", n)
-        X = self._checked(X_unlabeled)
-        clusters = self.clusterings_[0].first()
-        Z = self.views_[0](X)
-        at = clusters.places(Z)
-        q = np.sort(reached(self._places(X), self.alone_), axis=1)
-        middle = middles(Z, at, clusters.centers[0])
-        open_ones = np.setdiff1d(np.flatnonzero(middle >= 0), self.labeled_at_)
-        doubt = at.T @ (q[:, -2] / q[:, -1])
-        return middle[most_covering(clusters.likeness(), doubt, self.labeled_at_, open_ones, n)]
+        rows = self._rows if X is None else self._encoded(self._validated(X))
+        allowed = ~self._known.find(rows.keys)[0]
+        allowed[_indices(exclude, len(allowed))] = False
+        clusters = self._clusterings[0]
+        first = clusters.first(rows.assigned[0])
+        closest = representatives(clusters.nearest(rows.assigned[0]), rows.distance, allowed, first.shape[1])
+        open_centers = np.setdiff1d(np.flatnonzero(closest >= 0), self._labeled_centers)
+        weights = first.T @ self._uncertainty(rows.assigned)
+        chosen = most_covering(clusters.similarity(), weights, self._labeled_centers, open_centers, n)
+        return closest[chosen]
 
-    def _keep(self, labels: Labels, told: Told) -> Self:
-        self.classes_ = labels.classes
-        self.scores_, self.scales_, self.alone_, self.labeled_at_ = told
+    def save(self, path: str | Path, *, representation: str = "include") -> None:
+        """Write the fitted classifier to one file, atomically.
+
+        The file holds cluster centers, class scores, and the cluster assignments of the rows of ``fit``, but
+        not the rows: after :meth:`load`, predictions are equal bit for bit, and ``relabel``, ``suggest`` and
+        ``transduction_`` work.
+
+        Parameters
+        ----------
+        path : str or Path
+            A ``.safetensors`` file. It holds arrays and JSON, no code.
+        representation : {"include", "omit"}, default "include"
+            "omit" leaves the representations out, and ``load(path, representation=fitted)`` takes them back.
+            For one that is not of this package "include" raises TypeError.
+        """
+        check_is_fitted(self)
+        option("representation", representation, ("include", "omit"))
+        facts, arrays = self._state(omit=representation == "omit")
+        _archive.write(Path(path), type(self).__name__, facts, arrays)
+
+    @classmethod
+    def load(cls, path: str | Path, *, representation: Any = None) -> Self:
+        """The fitted classifier of a file written by :meth:`save`; nothing is fitted, no code is executed.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        representation : fitted transformer, or a list of them, default None
+            Where it was left out of the file. The parameter ``representation`` is frozen after loading:
+            another ``fit`` uses it as it is.
+        """
+        state = _archive.read(Path(path), cls.__name__)
+        n = int(state.facts.get("n_representations", 1))
+        given = list(representation) if isinstance(representation, (list, tuple)) else [representation] * n
+        if len(given) != n:
+            raise ValueError(
+                f"representation must be a list of {n}, got {len(given)}; give all, in their order"
+            )
+        supplied = [supplied_representation(state, f"representation_{i}", one) for i, one in enumerate(given)]
+        with _archive.consistent(Path(path)):
+            return cls._from_state(state, supplied)
+
+    def _propagate(self, labels: Labels | None, rows: Rows | None, prior: Any) -> Self:
+        """Propagate labels of these rows; everything is computed before anything is set."""
+        if labels is None or rows is None:
+            self._known = KnownLabels(np.empty(0, dtype=np.uint64), np.empty((0, 0)))
+            self._propagation: Any = None
+            self._labeled_centers = np.empty(0, dtype=np.intp)
+            self.__dict__.pop("classes_", None)
+            return self
+        known = _known_labels(rows.keys, labels)
+        # Without unlabeled rows there is nothing to pseudo-label.
+        n_rounds = 0 if known.find(self._rows.keys)[0].all() else self.n_rounds
+        found = propagate(
+            self._clusterings,
+            rows.assigned,
+            labels.target,
+            len(labels.classes),
+            [at[self._pseudo] for at in self._rows.assigned],
+            prior=prior,
+            n_rounds=n_rounds,
+        )
+        self._labeled_centers = np.unique(self._clusterings[0].nearest(rows.assigned[0]))
+        self._known, self._propagation, self.classes_ = known, found, labels.classes
         return self
 
-    def _places(self, X: Array) -> Places:
-        return [c.places(view(X)) for c, view in zip(self.clusterings_, self.views_, strict=True)]
+    def _probabilities(self, assigned: list[Assignments], keys: Keys) -> Array:
+        """Class probabilities of rows with these assignments; of labeled rows their labels."""
+        held: Propagation = self._propagation
+        p: Array = probabilities(row_scores(assigned, held.scores)) * held.class_weights
+        p /= p.sum(1, keepdims=True)
+        labeled, at = self._known.find(keys)
+        p[labeled] = self._known.frequencies[at]
+        return p
+
+    def _uncertainty(self, assigned: list[Assignments]) -> Array:
+        """Ratio of the second largest score of each row to its largest (N,); 1 without labels."""
+        if self._propagation is None:
+            return np.ones(assigned[0].shape[0])
+        q = row_scores(assigned, self._propagation.label_scores)
+        q.partition(q.shape[1] - 2, axis=1)
+        found: Array = q[:, -2] / q[:, -1]
+        return found
+
+    def _encoded(self, X: Array) -> Rows:
+        """Assignments, distances and keys of validated rows."""
+        return self._rows_of([one(X) for one in self._standardizers], row_keys(X))
+
+    def _rows_of(self, standardized: list[Any], keys: Keys) -> Rows:
+        assigned = [c.assign(Z) for c, Z in zip(self._clusterings, standardized, strict=True)]
+        centers = self._clusterings[0].centers[0][self._clusterings[0].nearest(assigned[0])]
+        distance = ((standardized[0] - centers) ** 2).sum(1, dtype=np.float32)
+        return Rows(assigned, distance, keys)
 
     def _given_representations(self) -> list[Any]:
         given = self.representation
         return list(given) if isinstance(given, (list, tuple)) else [given]
 
-    def _how_many(self, n_different: int) -> int:
+    def _number_of_clusters(self, standardized: list[Any], labeled: Mask) -> int:
+        n = min(n_distinct(Z) for Z in standardized)
         if self.n_clusters == "auto":
-            return max(min(MOST_CLUSTERS, n_different // ROWS_PER_CLUSTER), min(2, n_different))
-        asked = int(self.n_clusters)
-        if asked > n_different:
+            n_labeled = max(n_distinct(Z[labeled]) for Z in standardized)
+            return min(n, MOST_CLUSTERS, max(n // ROWS_PER_CLUSTER, n_labeled, 2))
+        wanted = int(self.n_clusters)
+        if wanted > n:
             warnings.warn(
-                f"n_clusters is {asked}, and there are {n_different} different rows: {n_different} clusters "
-                "are used",
-                stacklevel=3,
+                f"n_clusters is {wanted}, but there are {n} distinct rows: {n} clusters are used",
+                stacklevel=4,
             )
-        return min(asked, n_different)
+        return min(wanted, n)
 
-    def _labels(self, y: npt.NDArray[Any]) -> Labels:
-        """Classes, the class of each label, and shares of the classes, where they are known."""
-        classes, target = np.unique(y, return_inverse=True)
-        if self.unlabeled_label is None and len(classes) > 2 and np.mean(y == -1) > MARKS:
-            warnings.warn(
-                "-1 is taken for a class, and most rows have it; if it says that a row has no label, pass "
-                "unlabeled_label=-1",
-                stacklevel=3,
-            )
-        if len(classes) < 2:
-            raise ValueError(
-                f"y must have at least 2 classes, got one class, {classes[0]}; label rows of others"
-            )
-        return Labels(classes, target, shares_of(self.class_prior, classes))
+    def _validated(self, X: Any, name: str = "X", like: str = "the rows of fit") -> Array:
+        found: Array = validate_data(self, as_rows(X, name), reset=False, dtype=[np.float64, np.float32])
+        require_moderate(found, name)
+        warn_of_scale(self._scale, found, name, like)
+        return found
 
-    def _split(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Array, Any, npt.NDArray[np.bool_]]:
-        """Rows, labels, and which rows have one; the labels of the others are any."""
-        known = None
-        if y is not None and self.unlabeled_label is not None:
-            labels = column_or_1d(np.asarray(y, dtype=object))
-            known = ~is_blank(labels, self.unlabeled_label)
-            if not known.any():
-                raise ValueError(
-                    f"y must have labels, got {self.unlabeled_label!r} (unlabeled_label) for every row; "
-                    "label at least one row of each class"
-                )
-            y = np.where(known, labels, labels[known][0])
-        if y is not None:
-            y = of_one_kind(y)
-        X, y = validate_data(self, as_rows(X), y, reset=reset, dtype=[np.float64, np.float32])
-        check_classification_targets(y)
-        return X, y, np.ones(len(y), dtype=bool) if known is None else known
-
-    def _more(self, X_unlabeled: Any) -> Array:
+    def _validated_unlabeled(self, X_unlabeled: Any) -> Array:
         n = np.shape(X_unlabeled)[1] if len(np.shape(X_unlabeled)) == 2 else self.n_features_in_
         if n != self.n_features_in_:
             raise ValueError(
@@ -267,13 +478,19 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "same columns"
             )
         try:
-            return self._checked(X_unlabeled)
+            found = self._validated(X_unlabeled, "X_unlabeled", "those of X")
         except (TypeError, ValueError) as error:
             raise type(error)(f"X_unlabeled must have rows like those of X; {error}") from None
-
-    def _checked(self, X: Any) -> Array:
-        found: Array = validate_data(self, as_rows(X), reset=False, dtype=[np.float64, np.float32])
+        self._scale = self._scale or scale_of(found)
         return found
+
+    def _require_labels(self) -> None:
+        check_is_fitted(self)
+        if self._propagation is None:
+            raise NotFittedError(
+                "SpreadingClassifier was fitted without labels and cannot predict yet; call relabel with the "
+                "labels of some rows (suggest names useful ones)"
+            )
 
     def _require_options(self) -> None:
         count("n_clusterings", self.n_clusterings)
@@ -287,10 +504,169 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for one in self._given_representations():
             if one is not None:
                 require_estimator("representation", one, "transform", "ContrastiveFeatures()")
-        if np.ndim(self.unlabeled_label) > 0:
-            raise ValueError(
-                f"unlabeled_label must be one value, got {self.unlabeled_label!r}; pass -1 or np.nan for one"
+
+    def _state(self, *, omit: bool = False) -> _archive.State:
+        names = getattr(self, "feature_names_in_", None)
+        facts: dict[str, Any] = {
+            "parameters": _archive.plain(self.get_params(deep=False)),
+            "class_prior": _plain_prior(self.class_prior),
+            "classes": None if self._propagation is None else _plain_classes(self.classes_),
+            "n_features": self.n_features_in_,
+            "feature_names": None if names is None else list(names),
+            "scale": self._scale,
+            "n_representations": len(self.representations_),
+            "is_list": isinstance(self.representation, (list, tuple)),
+        }
+        arrays: dict[str, Any] = {
+            "distance": self._rows.distance,
+            "keys": self._rows.keys,
+            "pseudo": self._pseudo,
+            "labeled_centers": self._labeled_centers,
+            "known_keys": self._known.keys,
+            "known_frequencies": self._known.frequencies,
+        }
+        if self._propagation is not None:
+            arrays["class_weights"] = self._propagation.class_weights
+        for i, representation in enumerate(self.representations_):
+            held = representation_state(f"representation_{i}", representation, omit=omit)
+            facts |= held.facts
+            at = self._rows.assigned[i]
+            arrays |= held.arrays | self._standardizers[i].arrays(f"_{i}")
+            arrays |= {
+                f"centers_{i}": self._clusterings[i].centers,
+                f"widths_{i}": self._clusterings[i].widths,
+                f"assigned_{i}": at.indices.reshape(at.shape[0], -1),
+                f"weights_{i}": at.data.reshape(at.shape[0], -1),
+            }
+            if self._propagation is not None:
+                arrays[f"scores_{i}"] = self._propagation.scores[i]
+                arrays[f"label_scores_{i}"] = self._propagation.label_scores[i]
+        return _archive.State(facts, arrays)
+
+    @classmethod
+    def _from_state(cls, state: _archive.State, supplied: list[Any] | None = None) -> Self:
+        facts, arrays = state
+        each = range(int(facts["n_representations"]))
+        fitted = [
+            restored_representation(state, f"representation_{i}", supplied[i] if supplied else None)
+            for i in each
+        ]
+        frozen = [None if one is None else FrozenEstimator(one) for one in fitted]
+        made = cls(
+            **{
+                **facts["parameters"],
+                "representation": frozen if facts["is_list"] else frozen[0],
+                "class_prior": _restored_prior(facts["class_prior"]),
+            }
+        )
+        made.n_features_in_, made._scale = int(facts["n_features"]), str(facts["scale"])
+        if facts["feature_names"] is not None:
+            made.feature_names_in_ = np.array(facts["feature_names"], dtype=object)
+        made.representations_ = fitted
+        made._standardizers = [Standardizer.from_arrays(fitted[i], arrays, f"_{i}") for i in each]
+        made._clusterings = [Clusterings(arrays[f"centers_{i}"], arrays[f"widths_{i}"]) for i in each]
+        made.n_clusters_ = made._clusterings[0].centers.shape[1]
+        assigned = [
+            assignments(
+                arrays[f"assigned_{i}"],
+                arrays[f"weights_{i}"],
+                n_rows=len(arrays["keys"]),
+                n_centers=int(np.prod(arrays[f"centers_{i}"].shape[:2])),
             )
+            for i in each
+        ]
+        made._rows = Rows(assigned, arrays["distance"], arrays["keys"])
+        made._pseudo, made._labeled_centers = arrays["pseudo"], arrays["labeled_centers"]
+        made._known = KnownLabels(arrays["known_keys"], arrays["known_frequencies"])
+        made._propagation = None
+        if facts["classes"] is not None:
+            made.classes_ = _restored_classes(facts["classes"])
+            scores, label_scores = (
+                [arrays[f"{name}_{i}"] for i in each] for name in ("scores", "label_scores")
+            )
+            made._propagation = Propagation(scores, arrays["class_weights"], label_scores)
+        made._require_consistent()
+        return made
+
+    def _require_consistent(self) -> None:
+        """Refuse arrays of a file that do not belong together, rather than fail when they are used."""
+        n, n_classes = len(self._rows.keys), len(getattr(self, "classes_", ()))
+        fit = [
+            self._rows.distance.shape == (n,),
+            self._known.frequencies.shape == (len(self._known.keys), n_classes),
+            ((self._pseudo >= 0) & (self._pseudo < n)).all(),
+            ((self._labeled_centers >= 0) & (self._labeled_centers < self.n_clusters_)).all(),
+            self._propagation is None or self._propagation.class_weights.shape == (n_classes,),
+        ]
+        for i, (c, at) in enumerate(zip(self._clusterings, self._rows.assigned, strict=True)):
+            at.check_format()
+            r = self.n_features_in_ if self.representations_[i] is None else c.centers.shape[2]
+            n_centers = len(c.widths) * self.n_clusters_
+            fit += [c.centers.shape == (len(c.widths), self.n_clusters_, r), at.shape == (n, n_centers)]
+            fit += [self._standardizers[i].mean.shape == (r,)]
+            if self._propagation is not None:
+                scores = (self._propagation.scores[i], self._propagation.label_scores[i])
+                fit += [x.shape == (n_centers, n_classes) for x in scores]
+        if not all(fit):
+            raise ValueError("shapes of arrays contradict each other")
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "scores_")
+        return hasattr(self, "_known")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = False
+        return tags
+
+
+def _known_labels(keys: Keys, labels: Labels) -> KnownLabels:
+    """Frequencies of the labels of each distinct labeled row; a warning if equal rows have different ones."""
+    distinct, at = np.unique(keys, return_inverse=True)
+    counts = np.zeros((len(distinct), len(labels.classes)))
+    np.add.at(counts, (at, labels.target), 1)
+    n_mixed = int(((counts > 0).sum(1) > 1).sum())
+    if n_mixed:
+        warnings.warn(
+            f"{n_mixed} distinct rows have several labels each, in equal rows: the most frequent label is "
+            "predicted for them; check the labels",
+            stacklevel=5,
+        )
+    return KnownLabels(distinct, counts / counts.sum(1, keepdims=True))
+
+
+def _indices(exclude: Iterable[int], n: int) -> Index:
+    """``exclude`` as indices of n rows."""
+    found = np.array(list(exclude))
+    whole = found.ndim == 1 and found.dtype.kind in "iu"
+    if found.size and not (whole and found.min() >= 0 and found.max() < n):
+        raise ValueError(
+            f"exclude must hold indices of rows, whole numbers from 0 to {n - 1}, got {exclude!r:.60}; pass "
+            "indices as suggest returns them"
+        )
+    return found.astype(np.intp)
+
+
+def _plain_prior(class_prior: Any) -> Any:
+    """``class_prior`` for JSON, whose keys are always strings: a mapping as two lists."""
+    if isinstance(class_prior, pd.Series):
+        class_prior = class_prior.to_dict()
+    if not isinstance(class_prior, Mapping):
+        return class_prior
+    classes = [c.item() if isinstance(c, np.generic) else c for c in class_prior]
+    return {"classes": classes, "probabilities": [float(p) for p in class_prior.values()]}
+
+
+def _restored_prior(held: Any) -> Any:
+    return dict(zip(held["classes"], held["probabilities"], strict=True)) if isinstance(held, dict) else held
+
+
+def _plain_classes(classes: npt.NDArray[Any]) -> dict[str, Any]:
+    """Classes for JSON: words are no arrays of a safetensors file."""
+    return {"values": classes.tolist(), "dtype": classes.dtype.str}
+
+
+def _restored_classes(held: dict[str, Any]) -> npt.NDArray[Any]:
+    dtype = np.dtype(held["dtype"])
+    if dtype.kind not in "biufU":
+        raise ValueError(f"classes of type {dtype}")
+    return np.array(held["values"], dtype=dtype)

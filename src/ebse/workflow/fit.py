@@ -15,7 +15,7 @@ from ebse._atomic import in_place
 from ebse._estimators import seed_of
 from ebse._validation import count
 from ebse.ensemble import RBSE
-from ebse.ensemble._folders import fit_in_folder, require_settings
+from ebse.ensemble._fit import fit_in_folder, require_settings
 from ebse.io import Rows, read_arrays, read_rows
 from ebse.semi_supervised import SpreadingClassifier
 from ebse.workflow._spread import (
@@ -228,7 +228,7 @@ def _labels(
         spread = spread_over(X, known, labeled.y, seed=seed, **run.config.spreading)
         save_spread(run.folder / SPREAD, spread)
         unlabeled = np.flatnonzero(~known)
-        label_next = (unlabeled[spread.suggest(X[unlabeled], N_NEXT)] + 1).tolist()
+        label_next = (unlabeled[spread.suggest(N_NEXT, X=X[unlabeled])] + 1).tolist()
     found = classified(rbse, columns, labeled, rows.X, spread=spread, seed=seed)
     write_predictions(run.folder / PREDICTIONS, rows, found)
     if not run.has(kind="labels"):

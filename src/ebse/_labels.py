@@ -1,0 +1,131 @@
+"""Labels of classifiers: which rows have one, the classes, and the class of each labeled row."""
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+Array = npt.NDArray[Any]
+Index = npt.NDArray[np.intp]
+
+MOSTLY = 0.5
+"""Fraction of labels −1 above which they look like scikit-learn's mark of unlabeled rows."""
+
+
+class Labels(NamedTuple):
+    """Labels of some of the rows of a data matrix."""
+
+    rows: Index
+    """Indices of the labeled rows (n,), ascending."""
+    classes: Array
+    """The classes, sorted (C,)."""
+    target: Index
+    """For each labeled row its class, as an index into ``classes`` (n,)."""
+
+
+def read_labels(
+    y: Any, n_rows: int, *, unlabeled_label: Any = None, more_unlabeled: bool = False
+) -> Labels | None:
+    """Labels y of n_rows rows; None if y is None.
+
+    A missing entry (None, NaN, ``pd.NA``, ``pd.NaT``, a masked entry) is an unlabeled row, and so is one that
+    equals ``unlabeled_label``.
+
+    Parameters
+    ----------
+    y
+        A list, an array, a pandas or polars series, or None.
+    n_rows : int
+        Number of rows of X.
+    unlabeled_label : default None
+        A further value that marks unlabeled rows, such as −1. A warning says if it does not occur.
+    more_unlabeled : bool, default False
+        Whether there are unlabeled rows beside those of y (``X_unlabeled``): no warning then.
+
+    Examples
+    --------
+    >>> found = read_labels(["cat", None, "dog", "cat"], 4)
+    >>> found.rows, found.classes, found.target
+    (array([0, 2, 3]), array(['cat', 'dog'], dtype='<U3'), array([0, 1, 0]))
+    """
+    if np.ndim(unlabeled_label) > 0:
+        raise ValueError(
+            f"unlabeled_label must be one value, got {unlabeled_label!r}; pass -1, for example, or mark "
+            "unlabeled rows by None or NaN"
+        )
+    if y is None:
+        return None
+    entries = _entries(y)
+    if len(entries) != n_rows:
+        raise ValueError(
+            f"y must have one entry for each of the {n_rows} rows of X, got {len(entries)}; mark unlabeled "
+            "rows by None or NaN"
+        )
+    missing = pd.isna(pd.Series(entries)).to_numpy(dtype=bool)
+    if unlabeled_label is not None and not pd.isna(unlabeled_label):
+        missing = missing | _equal(entries, unlabeled_label, ~missing)
+    if missing.all():
+        raise ValueError(
+            "y must have labels, got none: every entry is missing or unlabeled_label; label at least one row "
+            "of each class, or pass y=None to fit without labels"
+        )
+    if unlabeled_label is not None and not missing.any() and not more_unlabeled:
+        warnings.warn(
+            f"no row has the label {unlabeled_label!r} (unlabeled_label), and there is no X_unlabeled: all "
+            "rows are labeled; check the value, or leave unlabeled_label out",
+            stacklevel=3,
+        )
+    rows = np.flatnonzero(~missing)
+    labels = _of_one_kind(entries[rows])
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("y must have finite labels, got inf; mark unlabeled rows by None or NaN")
+    check_classification_targets(labels)
+    classes, target = np.unique(labels, return_inverse=True)
+    if unlabeled_label is None and len(classes) > 2 and np.mean(labels == -1) > MOSTLY:
+        warnings.warn(
+            "-1 is treated as a class, and most labeled rows have it; if it marks unlabeled rows, pass "
+            "unlabeled_label=-1",
+            stacklevel=3,
+        )
+    if len(classes) < 2:
+        raise ValueError(
+            f"y must have at least 2 classes, got one class, {classes[0]}; label rows of other classes, too"
+        )
+    return Labels(rows, classes, target)
+
+
+def _entries(y: Any) -> Array:
+    """y as an array (n,); of objects where NumPy would convert 1 and "1" to the same label."""
+    if isinstance(y, np.ma.MaskedArray) or (hasattr(y, "to_list") and not isinstance(y, np.ndarray)):
+        # Masked entries and nulls become None, and integers beside them stay integers.
+        y = y.tolist() if isinstance(y, np.ma.MaskedArray) else y.to_list()
+    if not isinstance(y, np.ndarray):
+        y = np.asarray(y, dtype=object)
+    found: Array = column_or_1d(y, warn=True)
+    return found
+
+
+def _equal(entries: Array, mark: Any, present: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Which entries (n,) equal the mark; missing ones do not."""
+    return np.array([here and bool(entry == mark) for here, entry in zip(present, entries, strict=True)])
+
+
+def _of_one_kind(labels: Array) -> Array:
+    """Labels (n,) as an array of strings, of numbers or of booleans; a mixture is refused."""
+    if labels.dtype != object:
+        return labels
+    kinds = {"words" if isinstance(x, str) else "booleans" if _is_bool(x) else "numbers" for x in labels}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"y must be words or numbers, one kind, got {' and '.join(sorted(kinds))}; write all labels "
+            'alike (1 and "1" would be two classes), and mark unlabeled rows by None or NaN'
+        )
+    return np.array(labels.tolist())
+
+
+def _is_bool(x: Any) -> bool:
+    return isinstance(x, (bool, np.bool_))

@@ -1,0 +1,75 @@
+"""Class prior: its parsing, and class weights with which probabilities agree with it (Sinkhorn balancing)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+Array = npt.NDArray[np.floating[Any]]
+
+N_SINKHORN, LARGEST_RATIO = 50, 1e6
+"""Iterations of Sinkhorn balancing, and the largest ratio of two class weights."""
+
+
+def prior_probabilities(class_prior: Any, classes: npt.NDArray[Any]) -> npt.NDArray[np.float64] | None:
+    """``class_prior`` (None, "equal" or a mapping) as probabilities of the classes (C,), in their order."""
+    if class_prior is None:
+        return None
+    if isinstance(class_prior, str) and class_prior == "equal":
+        return np.full(len(classes), 1 / len(classes))
+    if isinstance(class_prior, pd.Series):
+        class_prior = class_prior.to_dict()
+    if not isinstance(class_prior, Mapping):
+        raise ValueError(
+            f"class_prior must be None, 'equal' or a mapping, got {class_prior!r}; pass one of these, for "
+            "example {0: 0.9, 1: 0.1}"
+        )
+    try:
+        values = np.array([float(x) for x in class_prior.values()])
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"class_prior must hold numbers, got {dict(class_prior)!r}; give each class its probability"
+        ) from None
+    known = classes.tolist()
+    lacking = [c for c in known if c not in class_prior]
+    unknown = [c for c in class_prior if c not in set(known)]
+    if lacking or unknown:
+        what = [f"none for {', '.join(map(repr, lacking))}"] if lacking else []
+        what += [f"one for {', '.join(map(repr, unknown))}, which no row is labeled with"] if unknown else []
+        raise ValueError(
+            f"class_prior must have a probability for each of the classes {known}, got {' and '.join(what)}; "
+            "write classes as the labels do, words or numbers, and label at least one row of each"
+        )
+    if not (len(values) and (values > 0).all()):
+        raise ValueError(
+            f"class_prior must be positive and sum to 1, got {dict(class_prior)!r}; give each class more "
+            "than 0"
+        )
+    if not abs(values.sum() - 1) <= 1e-6:
+        raise ValueError(
+            f"class_prior must be positive and sum to 1, got {dict(class_prior)!r}, which sum to "
+            f"{values.sum():g}; divide them by their sum"
+        )
+    return np.array([float(class_prior[c]) for c in known])
+
+
+def class_weights(p: Array, prior: Array, *, softness: float = 0) -> Array:
+    """Weights w of the classes with which p w, normalized, has the prior as its mean over rows (C,).
+
+    Sinkhorn balancing of the class probabilities p (N, C). With ``softness`` > 0 the mean m only approaches
+    the prior, and w ∝ (prior / m)^(1 / softness): the nearer m is, the smaller the correction. A prior that
+    contradicts the probabilities cannot be met; weights then stay within a factor LARGEST_RATIO.
+
+    References
+    ----------
+    R. Sinkhorn, "A relationship between arbitrary positive matrices and doubly stochastic matrices", 1964.
+    L. Chizat et al., "Scaling algorithms for unbalanced optimal transport problems", 2018 (for softness).
+    """
+    weights = np.ones(p.shape[1])
+    for _ in range(N_SINKHORN):
+        per_row = 1 / np.maximum(p @ weights, 1e-300)
+        weights = (prior * len(p) / np.maximum(p.T @ per_row, 1e-300)) ** (1 / (1 + softness))
+        weights = np.maximum(weights / weights.max(), 1 / LARGEST_RATIO)
+    return weights

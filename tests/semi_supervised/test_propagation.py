@@ -1,0 +1,89 @@
+"""Label propagation over clusters: kernel, assignments and scores against loops."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from ebse.semi_supervised._propagation import (
+    ALPHA,
+    NEGLIGIBLE,
+    Clusterings,
+    cluster,
+    normalized,
+    propagation_kernel,
+)
+from semi_supervised.blobs import blobs
+
+
+def test_the_kernel_is_a_sum_over_paths() -> None:
+    """(I − α S)⁻¹ = Σ αⁿ Sⁿ, on a line of points where neighbors are known."""
+    points = np.arange(7.0)[:, None] ** 1.1
+    A = np.zeros((7, 7))
+    for i in range(7):
+        for j in sorted(range(7), key=lambda j: abs(points[i, 0] - points[j, 0]))[1:5]:
+            A[i, j] = A[j, i] = 1
+    S = A / np.sqrt(np.outer(A.sum(1), A.sum(1)))
+    total, term = np.zeros((7, 7)), np.eye(7)
+    for _ in range(4_000):
+        total += term
+        term = ALPHA * term @ S
+    np.testing.assert_allclose(propagation_kernel(points), total, rtol=1e-8)
+
+
+def test_the_kernel_is_computed_once() -> None:
+    clusterings = Clusterings(np.random.default_rng(0).random((2, 6, 3)), np.ones(2))
+    kernels = clusterings.kernels
+    assert clusterings.kernels is kernels
+    np.testing.assert_array_equal(kernels[1], propagation_kernel(clusterings.centers[1]))
+
+
+def test_scores_are_normalized_sums_of_propagated_labels() -> None:
+    kernel = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
+    clusterings = Clusterings(np.zeros((1, 3, 1)), np.ones(1))
+    clusterings.kernels = kernel[np.newaxis]
+    at = sparse.csr_matrix(np.eye(3)[[0, 1, 1]])
+    found = normalized(clusterings.propagated(at, np.array([0, 1, 1]), 2))
+    # Two labels of class 1 have weight 1/2 each: center 0 receives 2 and 1, center 1 receives 1 and 2, center 2 nothing.
+    np.testing.assert_allclose(found, [[2 / 3, 1 / 3], [1 / 3, 2 / 3], [0.5, 0.5]])
+    # A label that is half at 0 and half at 1 has weight 1/2 at each.
+    between = sparse.csr_matrix([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]])
+    found = normalized(clusterings.propagated(between, np.array([0, 1]), 2))
+    np.testing.assert_allclose(found[:2], [[0.6, 0.4], [3 / 7, 4 / 7]])
+
+
+def test_rows_that_are_not_used_have_no_weight() -> None:
+    clusterings = Clusterings(np.random.default_rng(0).random((2, 4, 3)), np.ones(2))
+    at = clusterings.assign(np.random.default_rng(1).random((5, 3)).astype(np.float32))
+    target, used = np.array([0, 1, 1, 0, 1]), np.array([True, True, False, False, True])
+    np.testing.assert_allclose(
+        clusterings.propagated(at, target, 2, used), clusterings.propagated(at[used], target[used], 2)
+    )
+
+
+def test_assignments_against_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In blocks and to fewer centers than there are; single precision has a relative error of 6e-8."""
+    rng = np.random.default_rng(0)
+    Z, centers, widths = rng.normal(size=(9, 2)), rng.normal(size=(2, 6, 2)), np.array([0.7, 0.3])
+    expected = np.zeros((9, 2, 6))
+    for n, z in enumerate(Z):
+        for i in range(2):
+            squares = [float(((z - c) ** 2).sum()) for c in centers[i]]
+            for j in sorted(range(6), key=squares.__getitem__)[:4]:
+                weight = np.exp(-(squares[j] - min(squares)) / widths[i])
+                expected[n, i, j] = weight if weight > NEGLIGIBLE else 0
+            expected[n, i] /= 2 * expected[n, i].sum()
+    monkeypatch.setattr("ebse.semi_supervised._propagation.N_ASSIGNED", 4)
+    monkeypatch.setattr("ebse.semi_supervised._propagation.BLOCK", 4)
+    clusterings = Clusterings(centers, widths)
+    found = clusterings.assign(Z)
+    np.testing.assert_allclose(found.toarray(), expected.reshape(9, 12), rtol=1e-7)
+    assert (found.data.dtype, found.indices.dtype) == (np.float32, np.int32)
+    np.testing.assert_allclose(clusterings.first(found).toarray(), 2 * expected[:, 0], rtol=1e-6)
+    np.testing.assert_array_equal(clusterings.nearest(found), expected[:, 0].argmax(1))
+
+
+def test_the_width_is_the_median_distance_from_the_center() -> None:
+    points, _ = blobs()
+    found = cluster(points, 12, n_clusterings=1, seed=0)
+    squares = [min(float(((z - c) ** 2).sum()) for c in found.centers[0]) for z in points]
+    assert found.widths[0] == pytest.approx(np.median(squares))
