@@ -81,7 +81,7 @@ def _with_config(
 
 
 def main() -> None:
-    """Run a command; exit code 0, or 2 for bad input, with one line of error, 130 after Ctrl-C, 1 for a bug."""
+    """Run a command; 0, or 2 for bad input, with one line of error; 130 after Ctrl-C, 1 for a bug."""
     tolerate_encodings()
     warnings.showwarning = lambda message, *_, **__: note(str(message))
     try:

@@ -1,9 +1,9 @@
 """Tables in text, csv and tsv: read by pandas where every cell is plain, otherwise line by line.
 
 pandas is six times as fast, but it fills lines that are too short, joins text to a closing quote, and cannot
-say in which line a bad cell is. It reads a table only if the cells can be counted without a parser: no quotes,
-and as many delimiters as the lines need. Every other table is read line by line, which gives the same rows, or
-an error with line and column.
+say in which line a bad cell is. It reads a table only if the cells can be counted without a parser: no
+quotes, and as many delimiters as the lines need. Every other table is read line by line, which gives the same
+rows, or an error with line and column.
 """
 
 import csv

@@ -1,8 +1,8 @@
 """A fit to a user's own data in a run folder: it can be stopped and resumed, and is used from there.
 
-Label propagation (:class:`ebse.SpreadingClassifier`) where there are labels and most rows have none; otherwise,
-and where a setting of it is given, an ensemble (:class:`ebse.RBSE`), with a classifier if there are labels.
-Torch is imported only for an ensemble.
+Label propagation (:class:`ebse.SpreadingClassifier`) where there are labels and most rows have none;
+otherwise, and where a setting of it is given, an ensemble (:class:`ebse.RBSE`), with a classifier if there are
+labels. Torch is imported only for an ensemble.
 """
 
 import shutil
@@ -77,10 +77,10 @@ class Plan(NamedTuple):
         if n_missing:
             by = "column means" if self.model == "spreading" else "the ensemble"
             said.append(f"{name}: {n_missing} missing entries are imputed by {by}")
-        asked = config.changed(ENSEMBLE)
+        given = config.changed(ENSEMBLE)
         labels = rows.labels
-        if config.model is None and labels is not None and asked and propagates(labeled_rows(labels)):
-            said.append(f"{asked[0]} is a setting of the ensemble, so an ensemble is trained (--model rbse)")
+        if config.model is None and labels is not None and given and propagates(labeled_rows(labels)):
+            said.append(f"{given[0]} is a setting of the ensemble, so an ensemble is trained (--model rbse)")
         return said
 
 
@@ -248,7 +248,7 @@ def evaluate(
 
 
 def keep_evaluation(fitted: Fitted, found: "FewShotResult") -> None:
-    """Write accuracies to the results of a run; those of the same method and number of labels are replaced."""
+    """Write accuracies to a run, in place of those of the same methods and numbers of labels."""
     header = read_header(fitted.folder)
     run = Run(fitted.folder, EXPERIMENT, fitted.config, data=header.get("data"))
     run.replace(
@@ -317,7 +317,7 @@ def _planned(config: FitConfig) -> Plan:
 
 
 def _model_for(config: FitConfig, rows: Rows) -> str:
-    """The model that is asked for, or the default for the data; contradictory settings are refused."""
+    """The model that the settings name, or the default for the data; contradictory settings are refused."""
     of_propagation, of_ensemble = config.changed(PROPAGATION), config.changed(ENSEMBLE)
     if rows.labels is None:
         return "rbse"
