@@ -392,3 +392,11 @@ def test_an_interruption_says_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> N
         made.fit(X[FEW], Y[FEW])
     with pytest.raises(NotFittedError):
         made.predict(X)
+    # An earlier fit stays as it was.
+    monkeypatch.undo()
+    made.fit(X[FEW], Y[FEW])
+    before = made.predict_proba(X)
+    monkeypatch.setattr(RBSE, "fit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        made.fit(X[FEW, :5], Y[FEW])
+    np.testing.assert_array_equal(made.predict_proba(X), before)

@@ -12,7 +12,6 @@ from scipy import sparse
 
 from ebse import RBSE
 from ebse._threads import SMALL, threads_for
-from ebse.ensemble._inputs import unchanged_on_error
 from ebse.models import RestrictedBoltzmannEnsemble
 from ensemble.rows import K, fitted, interrupt_at, rows
 from kernels.single import threads
@@ -127,22 +126,6 @@ def test_a_refused_refit_leaves_the_estimator_alone() -> None:
     np.testing.assert_array_equal(rbse.transform(X), before)
     # The twin: a refit that is accepted takes the new width.
     assert rbse.fit(X[:, :5]).n_features_in_ == 5
-
-
-def test_an_error_inside_a_block_restores_attributes() -> None:
-    rbse = RBSE(K)
-
-    def fail() -> None:
-        with unchanged_on_error(rbse):
-            rbse.n_features_in_ = 3
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        fail()
-    assert not hasattr(rbse, "n_features_in_")
-    with unchanged_on_error(rbse):
-        rbse.n_features_in_ = 3
-    assert rbse.n_features_in_ == 3
 
 
 def test_the_mean_needs_no_other_noise(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
-from ebse._estimators import seed_of
+from ebse._estimators import seed_of, unchanged_on_error
 from ebse._stages import shown, stage
 from ebse._threads import threads_for
 from ebse._validation import count, option
-from ebse.ensemble._inputs import generator_of, unchanged_on_error
+from ebse.ensemble._inputs import generator_of
 from ebse.ensemble._laws import family, start_noise
 from ebse.laws import Law
 from ebse.models import RestrictedBoltzmannEnsemble

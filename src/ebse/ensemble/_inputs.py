@@ -1,7 +1,5 @@
 """Input rows as tensors, in blocks, with one number per row that seeds its random draws."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -49,15 +47,3 @@ def row_numbers(v: npt.NDArray[np.float32]) -> rng.Numbers:
 def generator_of(seed: int) -> torch.Generator:
     """A generator with that seed."""
     return torch.Generator().manual_seed(seed)
-
-
-@contextmanager
-def unchanged_on_error(estimator: Any) -> Iterator[None]:
-    """Restore an estimator's attributes if the block raises, so that a refused call leaves it as it was."""
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise

@@ -20,17 +20,21 @@ from ebse._archive import State, is_ours, plain
 from ebse._estimators import (
     as_rows,
     learned,
+    representation_state,
     require_estimator,
     require_moderate,
+    restored_representation,
     scale_of,
     seed_of,
     seeded,
+    supplied_representation,
+    unchanged_on_error,
     warn_of_scale,
     with_names,
 )
 from ebse._labels import Labels, read_labels
 from ebse._validation import count, option
-from ebse.ensemble._inputs import row_blocks, unchanged_on_error
+from ebse.ensemble._inputs import row_blocks
 from ebse.evaluation.logistic import LogisticFit, fit_logistic, predict_proba
 
 Array = npt.NDArray[np.floating[Any]]
@@ -189,7 +193,7 @@ class RBSEClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # typ
         X_unlabeled : array-like of shape (n_more, n_features), default=None
             Further rows, without labels.
         """
-        with unchanged_on_error(self):
+        with unchanged_on_error(self, BaseException):
             self._require_options()
             X = validate_data(self, as_rows(X), **ACCEPTED)
             require_moderate(X)
@@ -743,36 +747,3 @@ def _stacked(a: Any, b: Any) -> Any:
     return (
         sparse.vstack([a, b], format="csr") if sparse.issparse(a) or sparse.issparse(b) else np.vstack([a, b])
     )
-
-
-OMITTED = "omitted"
-
-
-def representation_state(prefix: str, representation: Any, *, omit: bool = False) -> State:
-    """The representation as part of a file; TypeError for one that is not of this package."""
-    if omit:
-        return State({prefix: OMITTED}, {})
-    if not is_ours(representation):
-        raise TypeError(
-            f"representation must be an estimator of ebse to be saved, got {type(representation).__name__}; "
-            'call save(path, representation="omit"), keep the representation yourself, and pass it to '
-            "load(path, representation=fitted)"
-        )
-    return _archive.nested(prefix, representation)
-
-
-def supplied_representation(state: State, prefix: str, given: Any) -> Any:
-    """The representation given to ``load``, if the file was saved without one."""
-    omitted = state.facts.get(prefix) == OMITTED
-    if omitted != (given is not None):
-        raise ValueError(
-            "representation must be given, as the file was saved without it"
-            if omitted
-            else "representation must be left out, as the file holds its own"
-        )
-    return given.estimator if isinstance(given, FrozenEstimator) else given
-
-
-def restored_representation(state: State, prefix: str, supplied: Any = None) -> Any:
-    """The representation of a file, or the one that was given."""
-    return _archive.restored(state.inside(prefix)) if supplied is None else supplied

@@ -15,10 +15,10 @@ from tqdm import tqdm
 
 from ebse import _archive
 from ebse._archive import State
-from ebse._estimators import as_rows, require_moderate, scale_of, seed_of, warn_of_scale
+from ebse._estimators import as_rows, require_moderate, scale_of, seed_of, unchanged_on_error, warn_of_scale
 from ebse._validation import count, option
 from ebse.ensemble._fit import MONITORED_ROWS, learn, n_epochs_for, new_run
-from ebse.ensemble._inputs import as_tensor, generator_of, is_image, unchanged_on_error
+from ebse.ensemble._inputs import as_tensor, generator_of, is_image
 from ebse.ensemble._io import converted, require_free, set_state, state_of
 from ebse.ensemble._laws import Alpha, Laws, noise_of
 from ebse.ensemble._plots import plot
