@@ -127,7 +127,7 @@ def test_images_of_another_size_or_scale(monkeypatch: pytest.MonkeyPatch, capsys
     assert "from 0 to 1, got values up to" in capsys.readouterr().err
     # The same for label propagation, and for tables of whole numbers.
     line = "--label kind --model spreading"
-    for name, X in (("bytes", gray), ("unit", gray / 255)):
+    for name, X in (("bytes", gray.astype(float)), ("unit", gray / 255)):
         rows = [
             ",".join([*map(str, row), "xy"[i % 2] if i < 6 else ""]) for i, row in enumerate(X.reshape(20, 9))
         ]

@@ -95,9 +95,7 @@ def test_leftovers_are_removed_when_a_run_is_opened_again(
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
-def test_output_survives_any_encoding(
-    encoding: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_output_survives_any_encoding(encoding: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Classes in Greek, printed to a stream that cannot show them, for people and for programs."""
     lines = [f"{i % 2},{i // 2 % 2},{('αβγ', 'δεζ')[i % 2] if i < 8 else ''}" for i in range(20)]
     (folder / "t.csv").write_text("\n".join(["a,b,kind", *lines]) + "\n", encoding="utf-8")
@@ -109,7 +107,7 @@ def test_output_survives_any_encoding(
             patch.setattr(sys, "stderr", err)
             assert ran(line, patch) == 0
             out.flush()
-        found: bytes = out.buffer.getvalue()  # type: ignore[attr-defined]
+        found: bytes = out.buffer.getvalue()
         return found
 
     assert b"\\u03b1\\u03b2\\u03b3" in printed("fit t.csv --label kind --model spreading")

@@ -122,10 +122,7 @@ def test_transparent_parts_are_white(mode: str, tmp_path: Path) -> None:
     """Left half black and opaque, right half black and transparent."""
     alpha = np.tile(np.array([255, 255, 0, 0], np.uint8), (3, 1))
     image = Image.merge("LA", (Image.new("L", (4, 3)), Image.fromarray(alpha)))
-    if mode == "P":
-        image = image.convert("RGBA").quantize(2)
-    else:
-        image = image.convert(mode)
+    image = image.convert("RGBA").quantize(2) if mode == "P" else image.convert(mode)
     for name in ("1.png", "2.png"):
         image.save(tmp_path / name)
     np.testing.assert_array_equal(read_rows(tmp_path).X[0].reshape(3, 4), 255 - alpha)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ebse.semi_supervised._class_prior import prior_probabilities
 
 from ebse import ContrastiveFeatures, SpreadingClassifier
+from ebse.semi_supervised._class_prior import prior_probabilities
 from ebse.workflow import propagation
 from ebse.workflow.prediction import prior_for
 from ebse.workflow.propagation import class_prior_from, new_classifier, propagate, propagates

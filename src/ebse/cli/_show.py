@@ -95,7 +95,7 @@ class _Lines:
 
     def __init__(self) -> None:
         self._began: dict[str, tuple[float, float | None]] = {}
-        """When each stage began, and how much was done at its first count: a resumed run begins in the middle."""
+        """When each stage began, and its first count: a resumed run begins in the middle."""
         self._said = 0.0
 
     def show(self, at: Stage) -> None:

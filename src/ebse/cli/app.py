@@ -37,7 +37,8 @@ def _require_settings(path: Path) -> None:
     tables = [name for name, value in content.items() if isinstance(value, dict)]
     if tables:
         raise ValueError(
-            f"--config must have settings at its top level, got the table [{tables[0]}] in {path}; remove the "
+            f"--config must have settings at its top level, got the table [{tables[0]}] in {path}; remove "
+            "the "
             "line and leave its settings"
         )
 
@@ -63,7 +64,7 @@ COMMANDS = {
     "experiment": "Run an experiment of the paper.",
     "report": "Write one HTML page about one or more runs.",
 }
-"""Commands, each in the module of its name, which is imported when the command is called: help comes at once."""
+"""Commands, each in the module of its name, which is imported when the command is called."""
 for _name, _help in COMMANDS.items():
     app.command(f"ebse.cli.{_name}:app", name=_name, help=_help)
 
@@ -80,7 +81,7 @@ def _with_config(
 
 
 def main() -> None:
-    """Run a command; exit code 0, 2 for bad input with one line of what to do, 130 after Ctrl-C, 1 for a bug."""
+    """Run a command; 0, or 2 for bad input, with one line of error; 130 after Ctrl-C, 1 for a bug."""
     tolerate_encodings()
     warnings.showwarning = lambda message, *_, **__: note(str(message))
     try:

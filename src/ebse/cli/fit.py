@@ -23,9 +23,10 @@ app = command(
     "fit photos/ --label folder",
     "fit digits.npz --label y --model rbse --n-components 400",
     "fit measurements.csv --drop id comment --missing --split",
-    about="""With --label, where only some rows have a label, all rows get a predicted class (predictions.csv), and the
-page (report.html) lists the rows to label next. Without --label, an ensemble of restricted Boltzmann machines learns
-features of the rows. Everything is in the run folder. A fit that is stopped continues with `ebse resume`.""",
+    about="""With --label, where only some rows have a label, all rows get a predicted class
+(predictions.csv), and the page (report.html) lists the rows to label next. Without --label, an ensemble of
+restricted Boltzmann machines learns features of the rows. Everything is in the run folder. A fit that is
+stopped continues with `ebse resume`.""",
 )
 
 TERMINATED = 128 + signal.SIGTERM
@@ -144,7 +145,8 @@ def _with_ensemble(config: FitConfig) -> FitConfig:
         )
     if config.model == "spreading":
         raise ValueError(
-            "--tensorboard must be left out with --model spreading, which trains no ensemble; pass --model rbse"
+            "--tensorboard must be left out with --model spreading, which trains no ensemble; pass --model "
+            "rbse"
         )
     return replace(config, model="rbse")
 

@@ -41,7 +41,7 @@ def transform(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Compute representations of rows: their mean (N, n_components), or samples (N, n_draws, n_components)."""
+    """Compute representations of rows: means (N, n_components) or samples (N, n_draws, n_components)."""
     read_header(run)
     require_existing(data)
     import numpy as np
@@ -53,7 +53,8 @@ def transform(
     count("n_draws", n_draws, least=0)
     if not n_draws and (n_sweeps or keep_prob is not None or sigma is not None):
         raise ValueError(
-            "n_draws must be >= 1 with --n-sweeps, --keep-prob or --sigma, got 0; pass --n-draws 10, for example"
+            "n_draws must be >= 1 with --n-sweeps, --keep-prob or --sigma, got 0; pass --n-draws 10, for "
+            "example"
         )
     suffixes = (".npy", ".npz") if n_draws else (".npy", ".npz", ".csv")
     fitted = load(run)

@@ -30,7 +30,7 @@ LARGEST = 2**35
 LONGEST_HEADER = 10_000
 """Bytes of a header, as NumPy has it."""
 LOOSE, DENSEST = 2**26, 300
-"""Bytes up to which any compression is accepted, and the ratio above which a larger array is refused as a bomb."""
+"""Bytes up to which any compression is accepted, and the largest ratio that is accepted beyond."""
 BROKEN = (
     zipfile.BadZipFile,
     zlib.error,
@@ -121,7 +121,7 @@ def _chosen(
 
 
 def _require_credible(path: Path, info: zipfile.ZipInfo) -> None:
-    """Refuse an array that would unpack to far more than its compressed size, before any of it is unpacked."""
+    """Refuse an array that would unpack to far more than its compressed size, before it is unpacked."""
     size = info.file_size
     if size > LARGEST or (size > LOOSE and size > DENSEST * max(info.compress_size, 1)):
         raise bad(

@@ -1,9 +1,9 @@
 """Cells of csv files that spreadsheet programs would run as formulas: written with an apostrophe in front.
 
-A cell that starts with = + @ or a tab, or with a hyphen where it is not a number, is a formula to a spreadsheet
-program ("CSV injection"). :func:`escaped` puts an apostrophe in front of it, which these programs take as "this
-is text"; :func:`unescaped` removes exactly that. Text that already starts with apostrophes in front of such a
-character gets one more, so that every text survives the round trip.
+A cell that starts with = + @ or a tab, or with a hyphen where it is not a number, is a formula to a
+spreadsheet program ("CSV injection"). :func:`escaped` puts an apostrophe in front of it, which marks text for
+these programs; :func:`unescaped` removes exactly that. Text that already starts with apostrophes in front of
+such a character gets one more, so that every text survives the round trip.
 """
 
 import csv

@@ -133,7 +133,8 @@ def _warn_of_others(path: Path, others: list[Path]) -> None:
         counts = Counter(other.suffix.lower() or "no suffix" for other in others)
         listed = ", ".join(f"{n} {suffix}" for suffix, n in counts.most_common())
         warnings.warn(
-            f"{path} holds files that are not read as images: {listed}; convert them to PNG if they are images",
+            f"{path} holds files that are not read as images: {listed}; convert them to PNG if they are "
+            "images",
             stacklevel=4,
         )
 

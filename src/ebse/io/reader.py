@@ -38,7 +38,7 @@ def read_rows(
     drop
         Columns that are left out.
     only
-        The columns of numbers, in this order, whatever else the file has; the label column may then be absent.
+        The columns of numbers, in this order, whatever else the file has; the label column may be absent.
     delimiter
         The delimiter of a table, by default a comma (.csv) or a tab (.tsv).
     header

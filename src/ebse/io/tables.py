@@ -1,9 +1,9 @@
 """Tables in text, csv and tsv: read by pandas where every cell is plain, otherwise line by line.
 
-pandas is six times as fast, but it fills lines that are too short, joins text to a closing quote, and cannot say
-in which line a bad cell is. A table goes the fast way only if its cells can be counted without a parser: no
-quotes, and as many delimiters as its lines need. Every other table is read line by line, which either gives the
-same rows or an error with line and column.
+pandas is six times as fast, but it fills lines that are too short, joins text to a closing quote, and cannot
+say in which line a bad cell is. It reads a table only if the cells can be counted without a parser: no
+quotes, and as many delimiters as the lines need. Every other table is read line by line, which gives the same
+rows, or an error with line and column.
 """
 
 import csv
@@ -102,8 +102,8 @@ class _Table:
                 )
         except (ValueError, Warning, OverflowError):
             return None
-        # pandas refuses lines longer than the first and fills shorter ones: the number of delimiters, all of which
-        # count where there are no quotes, is right only if every line is complete.
+        # pandas refuses lines longer than the first and fills shorter ones. Without quotes every delimiter
+        # counts, and their number is right only if every line is complete.
         n_lines = len(table) + (n_header > 0)
         if table.shape[1] != width or content.count(self.delimiter.encode()) != (width - 1) * n_lines:
             return None

@@ -1,1 +1,1 @@
-"""Fits to a user's own data: read, trained in a run folder that survives interruption, and used from there."""
+"""Fits to a user's own data, in a run folder that survives interruption and is used from there."""

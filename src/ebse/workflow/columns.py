@@ -1,4 +1,4 @@
-"""Preprocessing of columns: split at quartiles, imputed, scaled to [0, 1]; stored beside the model of a run."""
+"""Preprocessing of columns: split at quartiles, imputed, scaled to [0, 1]; stored beside the model."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -112,7 +112,8 @@ class Columns(NamedTuple):
         n_split = len(np.unique(self.source[~np.isnan(self.cuts)]))
         if n_split:
             parts.append(
-                f"{n_split} of {n} columns are split at their quartiles, which makes {len(self.source)} features"
+                f"{n_split} of {n} columns are split at their quartiles, which makes {len(self.source)} "
+                "features"
             )
         n_scaled = len(self.scaling.scaled)
         if n_scaled:

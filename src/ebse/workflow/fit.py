@@ -1,8 +1,8 @@
 """A fit to a user's own data in a run folder: it can be stopped and resumed, and is used from there.
 
-Label propagation (:class:`ebse.SpreadingClassifier`) where there are labels and most rows have none; otherwise, and
-where a setting of it is given, an ensemble (:class:`ebse.RBSE`), with a classifier if there are labels. Torch is
-imported only for an ensemble.
+Label propagation (:class:`ebse.SpreadingClassifier`) where there are labels and most rows have none;
+otherwise, and where a setting of it is given, an ensemble (:class:`ebse.RBSE`), with a classifier if there are
+labels. Torch is imported only for an ensemble.
 """
 
 import shutil
@@ -77,10 +77,10 @@ class Plan(NamedTuple):
         if n_missing:
             by = "column means" if self.model == "spreading" else "the ensemble"
             said.append(f"{name}: {n_missing} missing entries are imputed by {by}")
-        asked = config.changed(ENSEMBLE)
+        given = config.changed(ENSEMBLE)
         labels = rows.labels
-        if config.model is None and labels is not None and asked and propagates(labeled_rows(labels)):
-            said.append(f"{asked[0]} is a setting of the ensemble, so an ensemble is trained (--model rbse)")
+        if config.model is None and labels is not None and given and propagates(labeled_rows(labels)):
+            said.append(f"{given[0]} is a setting of the ensemble, so an ensemble is trained (--model rbse)")
         return said
 
 
@@ -105,7 +105,8 @@ class Fitted(NamedTuple):
         """The ensemble; refused where none was trained."""
         if is_propagation(self.model):
             raise ValueError(
-                f"{self.folder} must have an ensemble, got a run of label propagation, which has none; fit with "
+                f"{self.folder} must have an ensemble, got a run of label propagation, which has none; fit "
+                "with "
                 "--model rbse"
             )
         return cast("RBSE", getattr(self.model, "representation_", self.model))
@@ -247,7 +248,7 @@ def evaluate(
 
 
 def keep_evaluation(fitted: Fitted, found: "FewShotResult") -> None:
-    """Write accuracies to the results of a run, in place of those of the same methods and numbers of labels."""
+    """Write accuracies to a run, in place of those of the same methods and numbers of labels."""
     header = read_header(fitted.folder)
     run = Run(fitted.folder, EXPERIMENT, fitted.config, data=header.get("data"))
     run.replace(
@@ -316,7 +317,7 @@ def _planned(config: FitConfig) -> Plan:
 
 
 def _model_for(config: FitConfig, rows: Rows) -> str:
-    """The model that is asked for, or the default for the data; contradictory settings are refused."""
+    """The model that the settings name, or the default for the data; contradictory settings are refused."""
     of_propagation, of_ensemble = config.changed(PROPAGATION), config.changed(ENSEMBLE)
     if rows.labels is None:
         return "rbse"
@@ -332,13 +333,16 @@ def _model_for(config: FitConfig, rows: Rows) -> str:
                 "propagation (--model spreading)"
             )
         raise ValueError(
-            f"{of_propagation[0]} must be left out where labels are not propagated, got it for {len(known)} rows, "
-            f"{int(known.sum())} of them labeled; by default labels are propagated from {LEAST_ROWS:,} rows on "
+            f"{of_propagation[0]} must be left out where labels are not propagated, got it for {len(known)} "
+            "rows, "
+            f"{int(known.sum())} of them labeled; by default labels are propagated from {LEAST_ROWS:,} rows "
+            "on "
             "where most are unlabeled: pass --model spreading to propagate them anyway"
         )
     if model == "spreading" and of_ensemble:
         raise ValueError(
-            f"{of_ensemble[0]} must be left out with --model spreading, got it; it is a setting of the ensemble "
+            f"{of_ensemble[0]} must be left out with --model spreading, got it; it is a setting of the "
+            "ensemble "
             "(--model rbse)"
         )
     return model
@@ -349,7 +353,8 @@ def _cleared(folder: Path, *, force: bool) -> Lock:
     old = config_of(folder)
     if not force:
         raise FileExistsError(
-            f"{folder} must not hold a run already, got one of {Path(old.data).name}; choose another folder with "
+            f"{folder} must not hold a run already, got one of {Path(old.data).name}; choose another folder "
+            "with "
             f"--out, begin again with --force, or go on with `ebse resume {folder}`"
         )
     read_results(folder)

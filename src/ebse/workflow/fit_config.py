@@ -34,15 +34,15 @@ class FitConfig:
     """Column of the class labels. Leave it empty where a row has no label. For a folder of images: "folder",
     if each class has a subfolder."""
     model: Annotated[str | None, _LABELS] = None
-    """spreading: label propagation over clusters of all rows. rbse: an ensemble of restricted Boltzmann machines,
-    with a classifier if there are labels. By default spreading where there are labels, at least 1,000 rows, and
-    most rows have no label; otherwise rbse."""
+    """spreading: label propagation over clusters of all rows. rbse: an ensemble of restricted Boltzmann
+    machines, with a classifier if there are labels. By default spreading where there are labels, at least
+    1,000 rows, and most rows have no label; otherwise rbse."""
     class_prior: Annotated[str | None, _LABELS] = None
     """Class frequencies among the unlabeled rows, if you know them: equal, or for example a=0.2,b=0.8.
     For label propagation."""
     n_rounds: Annotated[int, _LABELS] = 5
-    """Rounds of pseudo-labeling in label propagation. Use 0 if some classes are much larger than others and you
-    do not know their frequencies."""
+    """Rounds of pseudo-labeling in label propagation. Use 0 if some classes are much larger than others and
+    you do not know their frequencies."""
     id: Annotated[str | None, _DATA] = None
     """Column with a name for each row; it appears in predictions.csv."""
     drop: Annotated[tuple[str, ...], _DATA] = ()
@@ -50,7 +50,8 @@ class FitConfig:
     delimiter: Annotated[str | None, _DATA] = None
     """Character between the columns of a table, or "tab". Default: a comma for .csv, a tab for .tsv."""
     header: Annotated[bool, _DATA] = True
-    """Whether the first line of a table holds the column names. With --no-header columns are numbered from 0."""
+    """Whether the first line of a table holds the column names. With --no-header columns are numbered
+    from 0."""
     array: Annotated[str | None, _DATA] = None
     """Name of the array in an .npz file that holds the rows, if it has several."""
     missing: Annotated[bool, _DATA, _FLAG] = False
@@ -97,7 +98,8 @@ class FitConfig:
         for name in plain:
             if not _is_like(plain[name], getattr(cls, name, "")):
                 raise ValueError(
-                    f"{name} must be a setting of `ebse fit`, got {plain[name]!r} in the run folder; restore it, or fit again"
+                    f"{name} must be a setting of `ebse fit`, got {plain[name]!r} in the run folder; "
+                    "restore it, or fit again"
                 )
         return found
 
