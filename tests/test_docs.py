@@ -81,7 +81,7 @@ def broken_links(page: Path) -> Iterator[str]:
 
 def named_files(text: str) -> set[str]:
     """Tests, and scripts of benchmarks and examples, that a page names."""
-    scripts = re.findall(r"\b((?:benchmarks|examples)/\w+\.\w+)", text)
+    scripts = re.findall(r"\b((?:benchmarks|examples)/[a-z]\w*\.\w+)", text)
     return {*re.findall(r"`(tests/[\w/.]+|test_\w+)`", text), *scripts}
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,7 +61,7 @@ def test_an_interrupted_demo_says_where_its_results_are(
         parts = demo_parts(out, manifolds=CURVES, one_shot=DIGITS)
         return [part._replace(steps=interrupted()) for part in parts]
 
-    def interrupted() -> object:
+    def interrupted() -> Any:
         raise KeyboardInterrupt
         yield
 

@@ -127,7 +127,7 @@ def _png(
     draw: Callable[[], Figure], colors: Mapping[str, str], dpi: int, *, background: str = "none"
 ) -> bytes:
     labels = {"xtick.labelcolor": colors["text.color"], "ytick.labelcolor": colors["text.color"]}
-    settings: dict[str, Any] = {**STYLE, **colors, **labels}
+    settings: Any = {**STYLE, **colors, **labels}
     with mpl.rc_context(settings):
         file = io.BytesIO()
         draw().savefig(file, format="png", dpi=dpi, facecolor=background)
