@@ -128,7 +128,7 @@ def _png(
 ) -> bytes:
     labels = {"xtick.labelcolor": colors["text.color"], "ytick.labelcolor": colors["text.color"]}
     settings: dict[str, Any] = {**STYLE, **colors, **labels}
-    with mpl.rc_context(settings):
+    with mpl.rc_context(settings):  # type: ignore[arg-type]
         file = io.BytesIO()
         draw().savefig(file, format="png", dpi=dpi, facecolor=background)
     return file.getvalue()
