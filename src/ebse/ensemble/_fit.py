@@ -108,13 +108,13 @@ def n_epochs_for(settings: Settings, n_rows: int) -> int:
     return min(max(math.ceil(UPDATES / n_updates), LEAST_EPOCHS), MOST_EPOCHS)
 
 
-def learn(run: Training, v: Any, n_epochs: int, *, n_components: int, verbose: int) -> None:
-    """Train for n_epochs, with a progress bar where ``verbose``."""
+def learn(run: Training, v: Any, n_epochs: int, *, n_connections: int, verbose: int) -> None:
+    """Train for n_epochs, with a progress bar where ``verbose``; on one thread where connections are few."""
     try:
         with (
             shown(verbose),
             stage("training", n_epochs, "epoch") as done,
-            threads_for(v.shape[1] * n_components),
+            threads_for(n_connections),
         ):
             run.fit(v, n_epochs, callback=lambda _: done(1))
     except DivergedError as error:

@@ -229,7 +229,8 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
             run = new_run(self, v, schedule="linear", generator=generator_of(seed_of(self.random_state)))
             n_epochs = n_epochs_for(self, v.shape[0])
         try:
-            learn(run, v, n_epochs, n_components=self.n_components, verbose=self.verbose)
+            n_connections = v.shape[1] * self.n_components
+            learn(run, v, n_epochs, n_connections=n_connections, verbose=self.verbose)
         finally:
             self._keep(run, scaling)
         return self
@@ -266,7 +267,9 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
                 )
         history, n_known = [] if first else self.history_, len(run.history)
         try:
-            learn(run, v, 1, n_components=self.n_components, verbose=0)
+            # A single update is too short for a second thread.
+            n_connections = v.shape[1] * self.n_components if v.shape[0] > self.batch_size else 0
+            learn(run, v, 1, n_connections=n_connections, verbose=0)
         finally:
             history.extend(run.history[n_known:])
             # Arrays are read from the run on demand: converting them takes longer than a small batch.
