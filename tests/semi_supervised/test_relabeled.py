@@ -46,7 +46,7 @@ def test_unfitted_or_unfrozen_classifiers_are_refused(spreading: Any) -> None:
 
 
 def test_equal_rows_with_different_labels_do_not_warn() -> None:
-    X, y = blobs()
+    X, _ = blobs()
     spreading = SpreadingClassifier(n_clusters=20, n_clusterings=2, random_state=0).fit(X)
     rows, labels = X[[0, 0, 1, 2]], [0, 1, 1, 2]
     with pytest.warns(UserWarning, match="several labels each"):
