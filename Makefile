@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: install demo test test-slow browser bench docs check clean
+.PHONY: install demo test test-slow soak coverage browser bench docs check clean
 
 install: $(STAMP)
 
@@ -15,8 +15,11 @@ $(STAMP): pyproject.toml constraints.txt src/ebse/__init__.py
 demo: install
 	$(BIN)/python -m ebse.cli.demo --out demo
 
+# Each worker computes on one thread: small arrays gain nothing from more, and workers do not wait for each other.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8
+
 test: install
-	$(BIN)/python -m pytest -m "not slow"
+	$(PYTEST) -m "not slow and not soak" --durations=25
 
 # The page is opened in a browser by a slow test, which is skipped where there is none.
 browser:
@@ -24,7 +27,14 @@ browser:
 		apt-get install -y -q chromium > /dev/null 2>&1; } || echo "no Chromium could be installed"
 
 test-slow: install browser .venv/docs
-	$(BIN)/python -m pytest -m slow
+	$(PYTEST) -m slow --durations=25
+
+# Long repetitions of what the slow tests do a few times; run by hand.
+soak: install
+	$(BIN)/python -m pytest -m soak
+
+coverage: install
+	$(PYTEST) -m "not slow and not soak" --cov=ebse --cov-report=term --cov-report=html
 
 .venv/bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'
@@ -47,5 +57,5 @@ check: install
 	$(BIN)/mypy
 
 clean:
-	rm -rf .venv demo dist docs/_build .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv demo dist docs/_build .mypy_cache .pytest_cache .ruff_cache htmlcov .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

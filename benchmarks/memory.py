@@ -1,8 +1,11 @@
-"""Peak memory of clamped draws, in a process of its own: prints the MiB that it needed over what was there.
+"""Peak memory of posterior samples: prints the MiB above what the process held before.
 
-Linux only: the kernel keeps the peak, and sets it back when it is asked to.
+    python benchmarks/memory.py [--tiny]
+
+Linux only: the kernel records the peak, and resets it on request.
 """
 
+import argparse
 import os
 from pathlib import Path
 
@@ -13,10 +16,11 @@ from ebse.ensemble.draws import posterior_draws
 from ours import ensemble
 
 N, K, DRAWS = 10_000, 400, 10
+N_TINY, K_TINY = 100, 12
 
 
 def status(field: str) -> int:
-    """A size in KiB from the kernel's record of this process."""
+    """A size in KiB from the kernel's status of this process."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(f"{field}:"):
             return int(line.split()[1])
@@ -24,10 +28,13 @@ def status(field: str) -> int:
 
 
 def main() -> None:
-    """Draw once for compilation, then measure."""
+    """Sample once, which compiles, then measure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--tiny", action="store_true", help="a tiny model: shows that it runs")
+    n_rows, n_hidden = (N_TINY, K_TINY) if parser.parse_args().tiny else (N, K)
     folder = os.environ.get("EBSE_MNIST")
-    v, _ = binary_rows(N, Path(folder) if folder else None)
-    model, g = ensemble("Bernoulli RBSE", v, K), torch.Generator().manual_seed(0)
+    v, _ = binary_rows(n_rows, Path(folder) if folder else None)
+    model, g = ensemble("Bernoulli RBSE", v, n_hidden), torch.Generator().manual_seed(0)
     posterior_draws(model, v[:10], DRAWS, generator=g)
     Path("/proc/self/clear_refs").write_text("5")
     before = status("VmRSS")

@@ -1,4 +1,4 @@
-"""Algorithm 1 and clamped draws as one writes them first: every model of a batch in one N × D × K tensor."""
+"""Algorithm 1 and posterior samples in plain torch: the weights of a batch in one N × D × K tensor."""
 
 from dataclasses import dataclass
 
@@ -10,8 +10,8 @@ from torch import Tensor
 class NaiveEnsemble:
     """A Bernoulli ensemble in plain torch: W is W_bar with probability p, else 0; b and c are certain.
 
-    It makes the same number of sweeps and takes the same gradient as ``ebse``; the gradient is the cheap one,
-    two matrix products, so that the tensors of θ are all that it is slow for.
+    It makes the same number of sweeps and takes the same gradient as ``ebse``. The gradient is the cheap one,
+    two matrix products, so that only the tensors of θ make it slow.
     """
 
     W_bar: Tensor
@@ -23,7 +23,7 @@ class NaiveEnsemble:
         """W ~ P(W | v, h) of every row, (N, D, K)  (A4)."""
         t = v[:, :, None] * h[:, None, :]
         q = torch.sigmoid(torch.logit(self.p) + t * self.W_bar)
-        # rand < q is faster than torch.bernoulli(q), and says the same.
+        # Faster than torch.bernoulli(q), with the same distribution.
         return (torch.rand_like(q) < q) * self.W_bar
 
     def draw_hidden(self, v: Tensor) -> Tensor:
@@ -32,7 +32,7 @@ class NaiveEnsemble:
         return torch.bernoulli(torch.sigmoid(v @ effective + self.c))
 
     def read(self, v: Tensor, W: Tensor) -> Tensor:
-        """P(h | v, W), each row with its own model."""
+        """P(h | v, W), each row with its own W."""
         return torch.sigmoid(torch.einsum("nd,ndk->nk", v, W) + self.c)
 
     def algorithm1_step(self, v: Tensor, learning_rate: float, k: int = 1) -> None:
@@ -58,7 +58,7 @@ class NaiveEnsemble:
         self.c = self.c + learning_rate * (h_data - h_model).mean(0)
 
     def posterior_draws(self, v: Tensor, n_draws: int) -> Tensor:
-        """P(h | v, θ) for n_draws models of every row: (N, n_draws, K)."""
+        """P(h | v, θ) for n_draws samples of θ given each row: (N, n_draws, K)."""
         draws = []
         for _ in range(n_draws):
             W = self.draw_models(v, self.draw_hidden(v))

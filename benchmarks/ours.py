@@ -1,4 +1,4 @@
-"""What ``ebse`` does, as contestants, and the same in plain tensors."""
+"""Contestants of ``ebse``, and the same algorithms in plain tensors."""
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ LEARNING_RATE = 0.01
 
 
 def ensemble(law: str, v: Tensor, K: int) -> RestrictedBoltzmannEnsemble:
-    """Weights at their start, visible biases at the mean of the data: chains are as dense as it is."""
+    """Initial weights, and visible biases at the mean of the data, so that chains are as dense as the data."""
     W: Law = LAWS[law].start((v.shape[1], K), generator=generator())
     return RestrictedBoltzmannEnsemble(
         W=W, b=Point(v.mean(0).clamp(0.01, 0.99).logit()), c=Point(torch.zeros(K))
@@ -29,7 +29,7 @@ def ensemble(law: str, v: Tensor, K: int) -> RestrictedBoltzmannEnsemble:
 
 
 def generator() -> torch.Generator:
-    """Seeded alike for everyone."""
+    """The same seed for all."""
     return torch.Generator().manual_seed(0)
 
 
@@ -62,7 +62,7 @@ def training(
 
 
 def draws(v: Tensor, K: int, n_draws: int) -> Contestant:
-    """Clamped representations of a Bernoulli ensemble."""
+    """Posterior samples of the representation, of a Bernoulli ensemble."""
     model, g = ensemble("Bernoulli RBSE", v, K), generator()
 
     def run(n_times: int) -> int:
@@ -70,7 +70,7 @@ def draws(v: Tensor, K: int, n_draws: int) -> Contestant:
             posterior_draws(model, v, n_draws, generator=g)
         return n_times * len(v) * n_draws
 
-    return Contestant(f"ebse clamped draws, {n_draws} a row", {"": run})
+    return Contestant(f"ebse posterior samples, {n_draws} a row", {"": run})
 
 
 def estimator(v: Tensor, K: int, batch_size: int) -> Contestant:
@@ -86,10 +86,10 @@ def estimator(v: Tensor, K: int, batch_size: int) -> Contestant:
 
 
 def estimator_draws(v: Tensor, K: int, n_draws: int) -> Contestant:
-    """Clamped representations through the estimator."""
+    """Posterior samples through the estimator."""
     rows = v.numpy()
     weights = (x.numpy() for x in ensemble("Bernoulli RBSE", v, K).effective())
-    rbse = RBSE.from_rbm(tuple(weights), noise=0.5, random_state=0)
+    rbse = RBSE.from_rbm(tuple(weights), keep_prob=0.5, random_state=0)
 
     def run(n_times: int) -> int:
         for _ in range(n_times):
@@ -99,21 +99,21 @@ def estimator_draws(v: Tensor, K: int, n_draws: int) -> Contestant:
     return Contestant(f"ebse sample_transform, {n_draws} a row", {"": run})
 
 
-def walk(v: Tensor, K: int, n_chains: int) -> Contestant:
-    """Walks of 20 sweeps of an RBM's chains."""
+def gibbs_chains(v: Tensor, K: int, n_chains: int) -> Contestant:
+    """Gibbs chains of an RBM, 20 sweeps each."""
     model, g = ensemble("RBM", v, K), generator()
     state = State(v[:n_chains], model.sample_h_given_v(v[:n_chains], generator=g))
 
-    def run(n_walks: int) -> int:
-        for _ in range(n_walks):
+    def run(n_times: int) -> int:
+        for _ in range(n_times):
             collapsed_sweeps(model, state, N_SWEEPS, generator=g)
-        return n_walks * N_SWEEPS * n_chains
+        return n_times * N_SWEEPS * n_chains
 
-    return Contestant(f"ebse walk of {n_chains} chains", {"": run})
+    return Contestant(f"ebse, {n_chains} Gibbs chains", {"": run})
 
 
 def naive(v: Tensor, K: int) -> NaiveEnsemble:
-    """The Bernoulli ensemble in plain tensors, at the same start."""
+    """The Bernoulli ensemble in plain tensors, with the same initial parameters."""
     model = ensemble("Bernoulli RBSE", v, K)
     W, b, c = model.laws.values()
     assert isinstance(W, Bernoulli)
@@ -121,7 +121,7 @@ def naive(v: Tensor, K: int) -> NaiveEnsemble:
 
 
 def naive_training(v: Tensor, K: int) -> Contestant:
-    """Algorithm 1 on the same 10 rows again and again: an epoch takes minutes, larger batches are slower."""
+    """Algorithm 1, always on the same 10 rows: an epoch takes minutes, larger batches are slower."""
     model, batch = naive(v, K), v[:10]
 
     def run(n_batches: int) -> int:
@@ -133,7 +133,7 @@ def naive_training(v: Tensor, K: int) -> Contestant:
 
 
 def naive_draws(v: Tensor, K: int) -> Contestant:
-    """Three draws of 10 rows at a time."""
+    """Three samples of 10 rows at a time."""
     model, batch = naive(v, K), v[:10]
 
     def run(n_times: int) -> int:
@@ -141,4 +141,4 @@ def naive_draws(v: Tensor, K: int) -> Contestant:
             model.posterior_draws(batch, 3)
         return n_times * len(batch) * 3
 
-    return Contestant("tensors, clamped draws", {"10 rows at once": run})
+    return Contestant("tensors, posterior samples", {"10 rows at once": run})

@@ -1,4 +1,4 @@
-"""Other people's restricted Boltzmann machines, run as their documentation says, and the matrix products."""
+"""RBMs of other libraries, run as their documentation says, and the matrix products alone."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -16,8 +16,8 @@ def sklearn_rbm(v: Tensor, K: int, batch_size: int) -> Contestant:
     """``BernoulliRBM.fit`` on float32 rows, which keeps everything in float32 (``partial_fit`` does not).
 
     It has persistent chains only, the same products as CD-1, and takes its batches in the order of the rows.
-    Sparse rows were slower at this density. Each call begins with new weights; they are drawn beforehand, so
-    that the start costs it nothing.
+    Sparse rows were slower at this density. Each call starts from new weights, which are drawn beforehand and
+    not timed.
     """
     import numpy as np
     from sklearn.neural_network import BernoulliRBM
@@ -44,7 +44,7 @@ def rbms_rbm(v: Tensor, K: int, batch_size: int) -> Contestant:
     """``fit_batch_pcd`` and SGD, the step of ``rbms.training.pcd.train``, on batches of whole epochs.
 
     ``train`` itself also writes to an HDF5 file at every step, which is left out. Gradients are not centered,
-    which is faster. Its "cd" starts chains at each batch, at the price of one product more than its "pcd".
+    which is faster. Its "cd" starts chains at each batch and computes one product more than its "pcd".
     """
     from rbms.bernoulli_bernoulli.classes import BBRBM
     from rbms.training.pcd import fit_batch_pcd
@@ -92,7 +92,7 @@ def learnergy_rbm(v: Tensor, K: int, batch_size: int) -> Contestant:
 
 
 def products(v: Tensor, K: int, batch_size: int) -> Contestant:
-    """The four matrix products of a CD-1 step into arrays that are there already, and nothing else."""
+    """The four matrix products of a CD-1 step, into preallocated arrays, and nothing else."""
     W = 0.01 * torch.randn(v.shape[1], K)
     both_v, both_h = v[: 2 * batch_size].clone(), torch.rand(2 * batch_size, K)
     data, h = both_v[:batch_size], both_h[:batch_size]
@@ -110,22 +110,22 @@ def products(v: Tensor, K: int, batch_size: int) -> Contestant:
     return Contestant("four matrix products", {"": run})
 
 
-def walk_products(v: Tensor, K: int, n_chains: int) -> Contestant:
-    """The two matrix products of a sweep."""
+def sweep_products(v: Tensor, K: int, n_chains: int) -> Contestant:
+    """The two matrix products of a Gibbs sweep."""
     W, h = 0.01 * torch.randn(v.shape[1], K), torch.rand(n_chains, K)
     up, down = torch.empty_like(h), torch.empty(n_chains, v.shape[1])
 
-    def run(n_walks: int) -> int:
-        for _ in range(n_walks * N_SWEEPS):
+    def run(n_times: int) -> int:
+        for _ in range(n_times * N_SWEEPS):
             torch.mm(h, W.T, out=down)
             torch.mm(down, W, out=up)
-        return n_walks * N_SWEEPS * n_chains
+        return n_times * N_SWEEPS * n_chains
 
     return Contestant("two matrix products a sweep", {"": run})
 
 
 def read_products(v: Tensor, K: int, n_draws: int) -> Contestant:
-    """One product for every draw: what it costs to read the same model on every row, n_draws times."""
+    """One product for every sample: the cost of the same weights on every row, n_draws times."""
     W, up = 0.01 * torch.randn(v.shape[1], K), torch.empty(len(v), K)
 
     def run(n_times: int) -> int:
@@ -133,4 +133,4 @@ def read_products(v: Tensor, K: int, n_draws: int) -> Contestant:
             torch.mm(v, W, out=up)
         return n_times * len(v) * n_draws
 
-    return Contestant("one matrix product a draw", {"": run})
+    return Contestant("one matrix product a sample", {"": run})

@@ -1,4 +1,4 @@
-"""Contestants that run in turn: each at its best setting, compared round by round."""
+"""Timing of contestants in turn: each at its best setting, compared round by round."""
 
 import statistics
 import time
@@ -9,23 +9,23 @@ from itertools import compress
 import torch
 
 Run = Callable[[int], int]
-"""Does a number of epochs (or of batches, where that is said) and gives the number of examples done."""
+"""Runs a number of epochs (or of batches, where documented) and returns the number of rows done."""
 
 N_SWEEPS = 20
-"""Length of a walk."""
+"""Sweeps of a Gibbs chain."""
 
 ENOUGH = 3
-"""Rounds with free cores that make rounds with busy ones dispensable."""
+"""Rounds on free cores from which on rounds on busy ones are not counted."""
 
 REST = 0.05
-"""Seconds before each turn: threads of some libraries go on spinning for a while after their work is done."""
+"""Seconds before each turn: threads of some libraries spin for a while after their work is done."""
 
 FREE = 1.3
-"""How much faster than on one thread matrix products are on more, at least, where the cores are free."""
+"""How much faster matrix products are on several threads than on one, at least, where the cores are free."""
 
 
 EVERY = sorted({1, min(2, torch.get_num_threads()), torch.get_num_threads()})
-"""Numbers of threads that everyone may try: one, two, and all there are."""
+"""Numbers of threads to try: one, two, and all."""
 
 
 @dataclass
@@ -34,20 +34,20 @@ class Best:
 
     rate: float = 0.0
     label: str = ""
-    n_examples: int = 0
+    n_rows: int = 0
     """Of one epoch."""
 
 
 @dataclass
 class Contestant:
-    """Something to be timed, in one or more settings; the fastest of them runs in the rounds.
+    """Something to be timed, in one or more settings; the fastest setting runs in the rounds.
 
     Parameters
     ----------
     name
         For tables.
     settings
-        What each setting is called, and how it runs.
+        The name of each setting, and the function that runs it.
     threads
         The number of threads, where it is not to be chosen.
     """
@@ -56,12 +56,12 @@ class Contestant:
     settings: dict[str, Run]
     threads: int | None = None
     rates: list[float] = field(default_factory=list)
-    """Examples per second in each round."""
+    """Rows per second in each round."""
     used: list[str] = field(default_factory=list)
     """The setting and the number of threads of each round."""
 
     def choose(self, allowed: Sequence[int], n_tries: int) -> None:
-        """Warm up, which compiles, and find the fastest setting on each number of threads."""
+        """Warm up, which compiles, and find the fastest setting for each number of threads."""
         for run in self.settings.values():
             run(1)
         tried = allowed if self.threads is None else (self.threads,)
@@ -69,34 +69,34 @@ class Contestant:
         for _ in range(n_tries):
             for label, run in self.settings.items():
                 for n in tried:
-                    rate, n_examples = timed(run, 1, n, allowed)
+                    rate, n_rows = timed(run, 1, n, allowed)
                     if rate > self._best[n].rate:
-                        self._best[n] = Best(rate, label, n_examples)
+                        self._best[n] = Best(rate, label, n_rows)
 
     def race(self, allowed: Sequence[int], seconds: float) -> None:
-        """One round of about the given length, in whole epochs."""
-        open_to_it = {n: best for n, best in self._best.items() if n in allowed or n == self.threads}
-        threads, best = max(open_to_it.items(), key=lambda item: item[1].rate)
-        n_epochs = max(1, round(seconds * best.rate / best.n_examples))
+        """Time one round of about the given length, in whole epochs."""
+        possible = {n: best for n, best in self._best.items() if n in allowed or n == self.threads}
+        threads, best = max(possible.items(), key=lambda item: item[1].rate)
+        n_epochs = max(1, round(seconds * best.rate / best.n_rows))
         self.rates.append(timed(self.settings[best.label], n_epochs, threads, allowed)[0])
         words = [best.label] if best.label else []
         self.used.append(", ".join([*words, f"{threads} thread{'s' * (threads > 1)}"]))
 
     @property
     def rate(self) -> float:
-        """Examples per second, the median of the rounds."""
+        """Rows per second, the median of the rounds."""
         return statistics.median(self.rates)
 
     @property
     def setting(self) -> str:
-        """What ran in most rounds."""
+        """The setting of most rounds."""
         return statistics.mode(self.used)
 
 
 def timed(run: Run, n_epochs: int, threads: int, allowed: Sequence[int]) -> tuple[float, int]:
-    """Examples per second, and their number.
+    """Rows per second, and their number.
 
-    Where one thread is all there is to use, the process's own time counts, so that other work does not.
+    Where all contestants use one thread, the CPU time of the process counts, so that other programs do not.
     """
     clock = time.process_time if threads == 1 and list(allowed) == [1] else time.perf_counter
     torch.set_num_threads(threads)
@@ -116,9 +116,9 @@ class Pace:
     n_tries
         Times that each setting is tried before the rounds.
     patience
-        Seconds, in all, to wait for other work on this machine to end.
+        Seconds, in all, to wait for other programs to free the cores.
     deadline
-        When reached, each group makes one try and one round.
+        After it, each group makes one try and one round.
     """
 
     n_rounds: int
@@ -127,15 +127,15 @@ class Pace:
     patience: float
     deadline: float = float("inf")
     n_busy: int = 0
-    """Rounds in which other work held the cores, so that everyone ran on one thread."""
+    """Rounds in which other programs kept the cores busy, so that all used one thread."""
     n_done: int = 0
     """All rounds."""
 
     def race(self, *contestants: Contestant, threads: Sequence[int] | None = None) -> None:
-        """Let the contestants run in turn, there and back, so that a drift meets all alike.
+        """Time the contestants in turn, forth and back, so that a drift affects all alike.
 
-        Whether the cores are free is found out before each round. Rounds that found them busy are set aside,
-        for everyone, where there are enough others.
+        Whether the cores are free is measured before each round. Rounds on busy cores are not counted, for
+        any contestant, where there are enough others.
         """
         tried = self.useful_threads() if threads is None else threads
         for contestant in contestants:
@@ -159,8 +159,8 @@ class Pace:
     def useful_threads(self) -> list[int]:
         """Numbers of threads on which matrix products are now faster than on fewer; one always is.
 
-        Where other work holds the cores, threads spin while they wait for each other, and what takes a tenth
-        of a second on one thread may take ten on two.
+        Where other programs keep the cores busy, threads spin while they wait for each other, and what takes
+        a tenth of a second on one thread may take ten on two.
         """
         while True:
             rates = [product_rate(n) for n in EVERY]
@@ -172,7 +172,7 @@ class Pace:
 
 
 def product_rate(threads: int) -> float:
-    """Matrix products of a batch per second, the median of five short looks."""
+    """Matrix products of a batch per second, the median of five short measurements."""
     a, b = torch.rand(100, 784), torch.rand(784, 400)
 
     def run(n: int) -> int:

@@ -1,9 +1,9 @@
-"""Corrupted digits found without a label: how far the ensemble pulls each of them.
+"""Outlier detection: corrupted digits, ranked without labels by their distance to the ensemble's images.
 
     python examples/outliers.py
 
-Half of the digits are learned from. Of the others, half are corrupted; the area under the ROC curve says how
-well a score ranks these above the clean ones (0.5 is chance, 1 is perfect).
+The models learn from half of the digits. Half of the others are corrupted; the area under the ROC curve says
+how well a score ranks these above the clean ones (0.5 is chance, 1 is perfect).
 """
 
 import numpy as np
@@ -19,13 +19,13 @@ def main() -> None:
     X = (load_digits().data / 16).astype(np.float32)
     rng = np.random.default_rng(0)
     order = rng.permutation(len(X))
-    known, asked = X[order[: len(X) // 2]], X[order[len(X) // 2 :]]
-    corrupt = np.arange(len(asked)) % 2 == 0
-    rbse = RBSE(n_components=100, random_state=0).fit(known)
-    forest = IsolationForest(random_state=0).fit(known)
+    train, test = X[order[: len(X) // 2]], X[order[len(X) // 2 :]]
+    corrupt = np.arange(len(test)) % 2 == 0
+    rbse = RBSE(n_components=100, random_state=0).fit(train)
+    forest = IsolationForest(random_state=0).fit(train)
     print(f"{'corruption':<28}{'outlier_score':>14}{'-score_samples':>16}{'IsolationForest':>17}")
     for name, change in CORRUPTIONS.items():
-        rows = asked.copy()
+        rows = test.copy()
         rows[corrupt] = change(rows[corrupt], rng)
         scores = rbse.outlier_score(rows), -rbse.score_samples(rows), -forest.score_samples(rows)
         areas = [roc_auc_score(corrupt, score) for score in scores]

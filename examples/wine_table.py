@@ -1,4 +1,4 @@
-"""A table to try the command line on: scikit-learn's wines, with the growers of fifteen of them.
+"""Write a table for the command line: scikit-learn's wines, with labels for fifteen of them.
 
     python examples/wine_table.py
 

@@ -14,6 +14,7 @@ PACKAGES = [
     "_validation",
     "_tensors",
     "_atomic",
+    "_jsonl",
     "_archive",
     "_stages",
     "_threads",

@@ -1,4 +1,4 @@
-"""The pages: their code is executed, their links lead somewhere, and the site needs no other server."""
+"""The pages: code is executed, links resolve, lines are short, words are plain, and the site is self-contained."""
 
 import os
 import re
@@ -14,13 +14,25 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-EXECUTED = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
-LINKED = [*EXECUTED, ROOT / "CONTRIBUTING.md"]
+EXECUTED = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted((DOCS / "dev").glob("*.md"))]
+LINKED = [
+    *EXECUTED,
+    *(ROOT / page for page in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "examples/README.md")),
+]
 NEEDED = ("sphinx", "myst_parser", "numpydoc", "furo")
 
 FENCE = re.compile(r"^(?P<ticks>`{3,})(?P<language>[^\n`]*)\n(?P<body>.*?)^(?P=ticks)[ ]*$", re.M | re.S)
 LINK = re.compile(r"\]\((?P<target>[^()\s]+)\)")
 HEADING = re.compile(r"^#{1,6} +(?P<text>.+?)[ #]*$", re.M)
+
+WIDEST, LONGEST = 120, {"README.md": 120, "CONTRIBUTING.md": 45}
+"""Characters of a line of Markdown, and lines of a page."""
+WORDING = re.compile(
+    r"\b(?:speaks?|spoke|spoken|(?:is|are)\s+told|heard|taken\s+for|labels\s+that\s+spread|at\s+the\s+door|"
+    r"models\s+met|have\s+a\s+say|half\s+the\s+say)\b",
+    re.I,
+)
+"""Private terms of early versions; CONTRIBUTING.md says what to write instead."""
 
 needs_sphinx = pytest.mark.skipif(
     not all(map(find_spec, NEEDED)), reason=f"{', '.join(NEEDED)} are not all installed: the extra ebse[docs]"
@@ -67,6 +79,29 @@ def broken_links(page: Path) -> Iterator[str]:
             yield f"{m['target']}: no such heading"
 
 
+def named_files(text: str) -> set[str]:
+    """Tests, and scripts of benchmarks and examples, that a page names."""
+    scripts = re.findall(r"\b((?:benchmarks|examples)/[a-z]\w*\.\w+)", text)
+    return {*re.findall(r"`(tests/[\w/.]+|test_\w+)`", text), *scripts}
+
+
+def too_wide(text: str) -> list[int]:
+    """Numbers of the lines with more than WIDEST characters."""
+    return [number for number, line in enumerate(text.splitlines(), 1) if len(line) > WIDEST]
+
+
+def private_terms(text: str) -> list[tuple[int, str]]:
+    """Line and words of every private term, also where it goes over the end of a line."""
+    return [(text.count("\n", 0, m.start()) + 1, " ".join(m[0].split())) for m in WORDING.finditer(text)]
+
+
+def worded() -> list[Path]:
+    """Every file whose words users or developers read: the package, the pages, the examples."""
+    kinds = (".py", ".html", ".css", ".js", ".txt", ".j2")
+    source = [path for path in sorted((ROOT / "src").rglob("*")) if path.suffix in kinds]
+    return [*source, *LINKED, *sorted((ROOT / "examples").glob("*.py"))]
+
+
 class Foreign(HTMLParser):
     """What a page would fetch from another server when it is opened."""
 
@@ -91,12 +126,12 @@ def foreign(page: str) -> list[str]:
 
 
 def foreign_in_style(sheet: str) -> list[str]:
-    """Addresses of other servers from which a style sheet would fetch fonts, images or sheets."""
+    """Addresses of other servers from which a style sheet would load fonts, images or sheets."""
     return re.findall(r"""(?:url\(|@import)\s*["']?((?:https?:)?//[^"')\s;]+)""", sheet)
 
 
 def lost_examples(page: str) -> list[str]:
-    """Examples that numpydoc took for parameters or attributes, for want of a heading of their own."""
+    """Examples that numpydoc reads as parameters or attributes because they lack a heading of their own."""
     return re.findall(r"<dt>\s*<strong>\s*(&gt;&gt;&gt;[^<]*)", page)
 
 
@@ -139,6 +174,54 @@ def test_links_that_lead_nowhere_are_noticed(tmp_path: Path) -> None:
     ]
 
 
+def test_tests_and_scripts_that_pages_name_exist() -> None:
+    functions = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    named = set().union(*(named_files(page.read_text(encoding="utf-8")) for page in LINKED))
+    assert named
+    assert [
+        one
+        for one in sorted(named)
+        if not ((ROOT / one).exists() if "/" in one else f"def {one}(" in functions)
+    ] == []
+
+
+def test_names_of_tests_and_scripts_are_found() -> None:
+    text = "`tests/a/b.py` and `test_x`, not test_y; `python benchmarks/c.py --d`"
+    assert named_files(text) == {"tests/a/b.py", "test_x", "benchmarks/c.py"}
+
+
+@pytest.mark.parametrize("page", LINKED, ids=name)
+def test_lines_and_pages_are_short(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert too_wide(text) == []
+    assert len(text.splitlines()) <= LONGEST.get(page.name if page.parent == ROOT else "", 10_000)
+
+
+def test_a_wide_line_is_noticed() -> None:
+    assert too_wide("a" * 120 + "\n" + "b" * 121 + "\n") == [2]
+
+
+def test_plain_words() -> None:
+    """No file uses a private term; a failure lists file:line."""
+    found = [
+        f"{name(path)}:{line}: {words}"
+        for path in worded()
+        for line, words in private_terms(path.read_text(encoding="utf-8"))
+    ]
+    assert found == [], "\n".join(found)
+
+
+def test_private_terms_are_noticed() -> None:
+    text = "Rows that speak\nare\ntold. Heard?\nA speaker spoke; it is taken\n    for a class.\n"
+    assert private_terms(text) == [
+        (1, "speak"),
+        (2, "are told"),
+        (3, "Heard"),
+        (4, "spoke"),
+        (4, "taken for"),
+    ]
+
+
 def test_what_is_fetched_from_elsewhere_is_noticed() -> None:
     fetched = (
         '<script src="https://cdn.example.org/a.js"></script>',
@@ -162,7 +245,7 @@ def test_the_site_is_built_without_a_warning_and_asks_no_other_server(tmp_path: 
     done = built(DOCS, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     pages, sheets = ([*(tmp_path / "html").rglob(f"*.{kind}")] for kind in ("html", "css"))
-    assert {path.stem for path in DOCS.glob("*.md")} <= {path.stem for path in pages}
+    assert {path.stem for path in DOCS.rglob("*.md")} <= {path.stem for path in pages}
     assert sheets
     for path in pages:
         page = path.read_text(encoding="utf-8")

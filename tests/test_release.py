@@ -1,4 +1,4 @@
-"""What is released: a wheel and an sdist that hold what they should, and work in an empty environment."""
+"""The release: a wheel and an sdist with the right files, which work in an empty environment."""
 
 import os
 import subprocess
@@ -15,27 +15,34 @@ import ebse
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path(ebse.__file__).parent
 HEAVY = {"torch", "sklearn", "numba", "scipy", "pandas", "matplotlib", "numpy"}
-"""What takes seconds to import, and is when it is asked for."""
+"""Packages that take seconds to import, and are imported on first use."""
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 
-def asked(code: str) -> str:
+def printed(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
 @pytest.mark.parametrize("module", ["ebse", "ebse.cli.app"])
-def test_nothing_heavy_is_imported_at_once(module: str) -> None:
-    loaded = asked(f"import {module}, sys; print(*sorted(sys.modules))").split()
+def test_import_is_light(module: str) -> None:
+    loaded = printed(f"import {module}, sys; print(*sorted(sys.modules))").split()
     assert module in loaded
     assert not HEAVY & set(loaded)
 
 
-def test_what_is_public_is_there_when_it_is_asked_for() -> None:
-    loaded = asked("import ebse, sys; ebse.RBSE; print(*sorted(sys.modules))").split()
+def test_public_names_are_imported_on_first_use() -> None:
+    loaded = printed("import ebse, sys; ebse.RBSE; print(*sorted(sys.modules))").split()
     assert {"torch", "sklearn"} <= set(loaded)
     assert set(dir(ebse)) >= {"RBSE", "SpreadingClassifier", "__version__"}
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    citation = (ROOT / "CITATION.cff").read_text()
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    assert f"\nversion: {ebse.__version__}\n" in citation
+    assert f"\n## [{ebse.__version__}]" in changelog
 
 
 def built(folder: Path) -> tuple[Path, Path]:
@@ -47,7 +54,7 @@ def built(folder: Path) -> tuple[Path, Path]:
 
 @pytest.mark.slow
 def test_released_files(tmp_path: Path) -> None:
-    """The wheel, which is built from the sdist, has the package and nothing else; it works by itself."""
+    """The wheel, built from the sdist, has the package and nothing else, and works in an empty environment."""
     wheel, sdist = built(tmp_path / "dist")
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
@@ -75,7 +82,7 @@ def test_released_files(tmp_path: Path) -> None:
     } <= tops
     assert not tops & {".venv", ".git", ".ci", "demo", "runs", "dist"}
 
-    # An environment that has nothing but what the wheel asks for.
+    # An environment with nothing but the wheel's requirements.
     venv.create(tmp_path / "empty", with_pip=True)
     python = tmp_path / "empty" / ("Scripts" if os.name == "nt" else "bin") / "python"
     install = [str(python), "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt"), str(wheel)]

@@ -1,14 +1,15 @@
-"""Files that are whole or not there: written beside their place, flushed, then moved into it."""
+"""Atomic writes: a file is written under a temporary name, flushed to disk, then renamed."""
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 
 @contextmanager
 def in_place(path: Path) -> Iterator[Path]:
-    """A temporary path to write to; on the disk and at ``path`` if all went well, removed if not."""
+    """A temporary path to write to; renamed to ``path`` on success, removed on failure."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
@@ -20,8 +21,16 @@ def in_place(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def write_npz(path: Path, **arrays: Any) -> None:
+    """Write arrays by name to a compressed npz file, atomically."""
+    import numpy as np
+
+    with in_place(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, **arrays)
+
+
 def _flush(path: Path) -> None:
-    """Have what was written to a file, or the names in a folder, on the disk."""
+    """Force a file's content, or a folder's entries, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -107,12 +107,12 @@ def restored_representation(state: _archive.State, prefix: str, supplied: Any = 
 
 
 @contextmanager
-def unchanged_on_error(estimator: Any) -> Iterator[None]:
-    """Leave an estimator as it was if its ``fit`` raises; Ctrl-C is left to the estimator."""
+def unchanged_on_error(estimator: Any, kind: type[BaseException] = Exception) -> Iterator[None]:
+    """Leave an estimator as it was if its ``fit`` raises; by default Ctrl-C is left to the estimator."""
     before = vars(estimator).copy()
     try:
         yield
-    except Exception:
+    except kind:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise

@@ -38,7 +38,7 @@ def stage(name: str, total: float = 0, unit: str = "") -> Iterator[Callable[[flo
     if listener is None:
         yield _ignore
         return
-    done = 0.0
+    done: float = 0
 
     def count(n: float) -> None:
         nonlocal done

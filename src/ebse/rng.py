@@ -50,7 +50,7 @@ def require_generator(generator: torch.Generator) -> None:
 
 def subkey(key: int, n: int) -> int:
     """Key number n below ``key``: one for every step and purpose of a call."""
-    # Keys and numbers come from the same map, so the two are told apart by the complement of n.
+    # Keys and numbers come from the same map, so the complement of n keeps them distinct.
     z = (key + (_WORD - 1 - n) * GOLDEN) % _WORD
     for shift, factor in MIX:
         z = ((z ^ (z >> shift)) * factor) % _WORD
@@ -97,7 +97,7 @@ def words(
     x ^= x >> np.uint32(first)
     x *= np.uint32(multiplier)
     x ^= x >> np.uint32(second)
-    # The other half of the seed enters between the rounds, so that rows are told apart by 64 bits.
+    # The other half of the seed enters between the rounds, so that 64 bits distinguish rows.
     x ^= high
     x *= np.uint32(last_multiplier)
     x ^= x >> np.uint32(UNIT_LAST_SHIFT)

@@ -1,4 +1,4 @@
-"""Files with something wrong with them, as bytes."""
+"""Bad files, as bytes."""
 
 import functools
 import io
@@ -71,7 +71,7 @@ def zipped(**members: bytes) -> bytes:
 
 
 def encrypted() -> bytes:
-    """An npz file that says of its member that it is encrypted."""
+    """An npz file whose member is marked as encrypted."""
     content = bytearray(npz(X=BITS))
     for magic, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         content[content.index(magic) + flags] |= 1
@@ -79,7 +79,7 @@ def encrypted() -> bytes:
 
 
 def changed(content: bytes, at: int) -> bytes:
-    """The same bytes but for one."""
+    """The same bytes except one."""
     found = bytearray(content)
     found[at] ^= 0xFF
     return bytes(found)
@@ -104,6 +104,14 @@ def image(array: Any, kind: str = "PNG") -> bytes:
     """An image file."""
     file = io.BytesIO()
     Image.fromarray(np.asarray(array)).save(file, kind)
+    return file.getvalue()
+
+
+def several(array: Any, kind: str) -> bytes:
+    """An image file that holds two images."""
+    file = io.BytesIO()
+    first, second = Image.fromarray(np.asarray(array)), Image.fromarray(255 - np.asarray(array))
+    first.save(file, kind, save_all=True, append_images=[second])
     return file.getvalue()
 
 

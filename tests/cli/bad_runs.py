@@ -1,4 +1,4 @@
-"""Runs with something wrong with them."""
+"""Damaged runs."""
 
 import json
 from collections.abc import Callable
@@ -11,7 +11,7 @@ Change = Callable[[Path], object]
 
 
 class Bad(NamedTuple):
-    """Runs that are copied, what is done to the folder, a command line, and a piece of what must be said."""
+    """Runs to copy, a command line, a part of the expected error, and a change of the folder."""
 
     runs: str
     line: str
@@ -20,17 +20,17 @@ class Bad(NamedTuple):
 
 
 def rows(content: bytes, name: str = "new.csv") -> Change:
-    """One more file."""
+    """Adds a file."""
     return lambda folder: (folder / name).write_bytes(content)
 
 
 def without(name: str) -> Change:
-    """One file less."""
+    """Removes a file."""
     return lambda folder: (folder / name).unlink()
 
 
 def reconfigured(run: str, **settings: object) -> Change:
-    """A run with other settings in its header."""
+    """Changes settings in the header of a run."""
 
     def change(folder: Path) -> None:
         path = folder / run / "config.json"
@@ -44,7 +44,7 @@ def reconfigured(run: str, **settings: object) -> Change:
 
 
 def cut(name: str) -> Change:
-    """Half of a file."""
+    """Cuts a file in half."""
 
     def change(folder: Path) -> None:
         content = (folder / name).read_bytes()
@@ -54,7 +54,7 @@ def cut(name: str) -> Change:
 
 
 def both(*changes: Change) -> Change:
-    """One change after the other."""
+    """Several changes, one after the other."""
     return lambda folder: [change(folder) for change in changes]
 
 

@@ -1,4 +1,4 @@
-"""Command lines that tests run, in this process, and what must be true of all that are refused."""
+"""Command lines that tests run in this process, and what must hold for every refusal."""
 
 import shlex
 import sys
@@ -13,7 +13,7 @@ SMALL = "--n-components 4 --n-epochs 2"
 
 
 def ran(line: str, monkeypatch: pytest.MonkeyPatch) -> int:
-    """The exit code of a line, quoted as in a shell."""
+    """The exit code of a command line, quoted as in a shell."""
     monkeypatch.setattr(sys, "argv", ["ebse", *shlex.split(line)])
     try:
         main()
@@ -23,7 +23,7 @@ def ran(line: str, monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def held(folder: Path) -> dict[str, bytes | None]:
-    """Everything in a folder: bytes of files, None for folders."""
+    """Contents of a folder: bytes of files, None for folders."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else None
         for path in folder.rglob("*")
@@ -38,14 +38,16 @@ def assert_refused(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Exit code 2, one line that says what is wrong, and a folder in which nothing has changed."""
+    """Exit code 2, one line of error, and an unchanged folder."""
     monkeypatch.chdir(folder)
     before = held(folder)
     capsys.readouterr()
     code = ran(line, monkeypatch)
-    said = capsys.readouterr()
-    assert (code, said.err.count("\n")) == (2, 1), said.err
-    assert said.err.startswith("ebse: "), said.err
-    assert piece in said.err, said.err
-    assert "Errno" not in said.err or "--config" in line, said.err
+    said = capsys.readouterr().err
+    # Lines of progress, of the file that was read before a setting was refused, are indented.
+    lines = [row for row in said.splitlines() if not row.startswith("  reading: done in ")]
+    assert (code, len(lines)) == (2, 1), said
+    assert lines[0].startswith("ebse: "), said
+    assert piece in lines[0], said
+    assert "Errno" not in said or "--config" in line, said
     assert held(folder) == before, "something was left behind"

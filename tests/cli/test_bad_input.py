@@ -1,4 +1,4 @@
-"""Files that cannot be learned from: refused in one line, before anything is written."""
+"""Bad files: refused in one line, before anything is written."""
 
 import gzip
 from pathlib import Path
@@ -23,16 +23,16 @@ from cli.bad_files import (
     npy_claiming,
     npz,
     png_claiming,
+    several,
     table,
     zipped,
 )
 from cli.lines import assert_refused
-from ebse.cli import fits
 from ebse.datasets._download import FILES
 
 
 class Bad(NamedTuple):
-    """Files by name (None: a folder), a command line, and a piece of what must be said."""
+    """Files by name (None: a folder), a command line, and a part of the expected error."""
 
     files: dict[str, bytes | None]
     line: str
@@ -72,7 +72,7 @@ NAMED = {
     "empty without suffix": file("x", b"", "an empty file"),
     "unknown suffix": file("x.xlsx", b"PK\x03\x04 and more", "a file of another kind (.xlsx); convert it"),
     "no suffix": file("x", b"1,2\n3,4\n", "a file of another kind (no suffix)"),
-    "parquet, asked about": file("x.parquet", b"PAR1", "a file of another kind (.parquet)", command="info"),
+    "info, parquet": file("x.parquet", b"PAR1", "a file of another kind (.parquet)", command="info"),
     "a folder named like a table": file("x.csv/", None, "x.csv must hold images"),
 }
 
@@ -80,25 +80,45 @@ TABLES = {
     "blank lines": file("x.csv", b"\n\n  \n", "got an empty file"),
     "a header alone": csv(more=(), piece="at least 2 rows and one column of numbers, got 0 rows"),
     "one row": csv(more=("0,1,0",), piece="got 1 rows and 3 columns"),
-    "text": csv("0,red,1", piece="'red' in line 4, column 'b'; leave out what is not needed with --drop b"),
+    "text": csv(
+        "0,red,1", piece="'red' in line 4, column 'b'; leave out columns that are not needed with --drop b"
+    ),
     "several words": csv(
         "red,1,blue",
-        piece="column 'a', and words in 1 more columns; leave out what is not needed with --drop a c,",
+        piece="column 'a', and words in 1 more columns; leave out columns that are not needed with --drop a c,",
     ),
     "decimal commas": csv('"1,5",0,1', piece="save it with decimal points"),
     "no such id": csv(line="fit x.csv --id A", piece="got 'A'; it has 'a', 'b', 'c'; did you mean 'a'?"),
     "text in a long file": csv(*["0,1,0"] * 5000, "0,1,x", piece="'x' in line 5004, column 'c'"),
     "a very long text": csv("0," + "x" * 200_000 + ",1", piece="field larger than field limit"),
     "a long text": csv("0," + "x" * 1000 + ",1", piece="x…' in line 4"),
-    "nan": csv("0,nan,1", piece="a missing one in line 4, column 'b'; fill it"),
+    "nan": csv("0,nan,1", piece="a missing one in line 4, column 'b'; fill it in"),
     "NA": csv("0,1,NA", piece="a missing one in line 4, column 'c'"),
-    "an empty entry": csv("0,,1", piece="fitted with --missing"),
+    "an empty entry": csv("0,,1", piece="fit with --missing"),
     "an empty line of a single column": csv("?", names="a", more=("0", "1"), piece="a missing one in line 4"),
-    "infinity": csv("0,inf,1", piece="finite numbers, got 'inf' in line 4, column 'b'; correct or remove it"),
+    "infinity": csv(
+        "0,inf,1", piece="finite numbers below 1e+20, got 'inf' in line 4, column 'b'; correct or remove it"
+    ),
     "minus infinity": csv("-Infinity,0,1", piece="'-Infinity' in line 4, column 'a'"),
     "1e999": csv("0,1,1e999", piece="'1e999' in line 4, column 'c'"),
     "infinity where entries may be missing": csv(
         "0,inf,", line="fit x.csv --missing", piece="'inf' in line 4"
+    ),
+    "a huge number": csv("0,1,-1e20", piece="finite numbers below 1e+20, got '-1e20' in line 4, column 'c'"),
+    "a date": csv(
+        "0,2024-01-31,1", piece="the date '2024-01-31' in line 4, column 'b'; convert dates to numbers"
+    ),
+    "a date of another country": csv("31.1.2024,0,1", piece="the date '31.1.2024' in line 4, column 'a'"),
+    "a date and a time": csv("0,1,2024-01-31T10:00", piece="the date '2024-01-31T10:00' in line 4"),
+    "no header": csv(
+        names="0.5,1,7", piece="got numbers (0.5, 1, 7); add a line of names, or pass --no-header"
+    ),
+    "a long first line of numbers": csv(
+        names="4,5,6,7", more=("0,1,1,1", "1,0,1,1"), piece="got numbers (4, 5, 6, …)"
+    ),
+    "no header, a word": csv(line="fit x.csv --no-header", piece="'a' in line 1, column '0'"),
+    "no header, an unknown column": csv(
+        line="fit x.csv --no-header --label kind", piece="got 'kind'; it has '0', '1', '2'"
     ),
     "underscores": csv("0,1_000,1", piece="'1_000' in line 4, column 'b'"),
     "a decimal comma": csv('"0,5",1,1', piece="'0,5' in line 4, column 'a'"),
@@ -126,7 +146,7 @@ TABLES = {
     "UTF-16": file("x.csv", "a,b\n0,1\n".encode("utf-16"), "must be text in UTF-8, got the byte 0xff"),
     "a pickle": file("x.csv", PICKLE, "x.csv must"),
     "an array of csv": csv(line="fit x.csv --array X", piece="--array must be for an npz file"),
-    "only names of rows": file("x.csv", b",\n", "a name"),
+    "only names of rows": file("x.csv", b",\n", "name for every column"),
     "no label column": csv(
         line="fit x.csv --label kind", piece="--label names, got 'kind'; it has 'a', 'b', 'c'"
     ),
@@ -161,7 +181,11 @@ ARRAYS = {
     "bytes": file("x.npy", npy(BITS.astype("S1")), "values of type |S1"),
     "no letters": file("x.npy", npy_claiming(described("(5, 6)", "<U0")), "x.npy of <U0"),
     "records": file("x.npy", npy(RECORDS), "must hold numbers"),
-    "dates": file("x.npy", npy(BITS.astype("datetime64[D]")), "type datetime64[D]"),
+    "dates": file("x.npy", npy(BITS.astype("datetime64[D]")), "type datetime64[D]; convert dates to numbers"),
+    "a huge number": file(
+        "x.npy", npy(np.where(BITS, 0, 1e20)), "finite numbers below 1e+20, got 1e+20 in row 0"
+    ),
+    "no header of npy": file("x.npy", npy(FLOATS), "--no-header must be for a table", "--no-header"),
     "objects": file(
         "x.npy", npy(FLOATS.astype(object)), "Python objects, which would be unpickled; save numbers"
     ),
@@ -200,7 +224,7 @@ ARRAYS = {
     "a cut zip": file("x.npz", npz(X=FLOATS)[:-40], "one that cannot be opened"),
     "encrypted": file("x.npz", encrypted(), "encrypted"),
     "a bomb": file("x.npz", bomb(), "compressed 300 times at most"),
-    "a bomb, asked about": file("x.npz", bomb(), "save it uncompressed", command="info"),
+    "info, a bomb": file("x.npz", bomb(), "save it uncompressed", command="info"),
     "a pickled member": file("x.npz", zipped(**{"X.npy": PICKLE}), "X, whose header cannot be read"),
     "an object member": file("x.npz", npz(X=FLOATS.astype(object)), "X of Python objects"),
     "a member cut short": file("x.npz", zipped(**{"X.npy": npy(FLOATS)[:-8]}), "hold what its header claims"),
@@ -232,13 +256,20 @@ PICTURES = {
     "a folder of text": Bad({"d/x.txt": b"hello"}, "fit d", "d must hold images (.png"),
     "gif alone": Bad({"d/x.gif": image(GRAY[0], "GIF")}, "fit d", "d must hold images (.png"),
     "gif named png": Bad({"d/x.png": image(GRAY[0], "GIF")}, "fit d", "x.png must be an image (PNG"),
-    "text named png": Bad({"d/x.png": b"hello"}, "fit d", "remove or mend it"),
+    "text named png": Bad({"d/x.png": b"hello"}, "fit d", "remove or repair it"),
     "an empty image": Bad({"d/x.png": b""}, "fit d", "x.png must be an image"),
+    "a damaged webp": Bad({"d/x.webp": b"RIFF\x04\0\0\0WEBPVP8 "}, "fit d", "x.webp must be"),
+    "a cut tiff": Bad({"d/x.tif": image(GRAY[0], "TIFF")[:-40]}, "fit d", "x.tif must be"),
+    "a tiff of two images": Bad({"d/x.tif": several(GRAY[0], "TIFF")}, "fit d", "x.tif must hold one image"),
+    "a moving webp": Bad({"d/x.webp": several(GRAY[0], "WEBP")}, "fit d", "x.webp must hold one image"),
+    "a tiff of 16 bits": Bad(
+        {"d/x.tif": image(GRAY[0].astype(np.uint16) * 257, "TIFF")}, "fit d", "x.tif must have 8 bits"
+    ),
     "a cut image": Bad({"d/x.png": image(GRAY[0])[:-25]}, "fit d", "x.png must be"),
     "a cut photo": Bad(
         {"d/x.jpg": image(np.zeros((40, 40), np.uint8), "JPEG")[:-100]},
         "fit d",
-        "x.jpg must be a whole image",
+        "x.jpg must be a complete image",
     ),
     "a changed image": Bad({"d/x.png": changed(image(GRAY[0]), 45)}, "fit d", "x.png must be"),
     "a broken pgm": Bad({"d/x.pgm": b"P5\n2 x\n255\n1234"}, "fit d", "x.pgm must be"),
@@ -296,7 +327,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_bad_file_is_refused_in_one_line(
+def test_bad_file_is_refused_in_one_line(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files, line, piece = CASES[name]
@@ -309,7 +340,7 @@ def test_a_bad_file_is_refused_in_one_line(
             path.write_bytes(content)
 
     def work(*arguments: object) -> None:
-        raise AssertionError("work was begun")
+        raise AssertionError("the fit was started")
 
-    monkeypatch.setattr(fits, "carry_out", work)
+    monkeypatch.setattr("ebse.workflow.fit.carry_out", work)
     assert_refused(line, piece, tmp_path, monkeypatch, capsys)

@@ -1,4 +1,4 @@
-"""Runs that are damaged, or whose data changed: refused in one line, and left as they are."""
+"""Damaged runs, and runs whose data changed: refused in one line, and left unchanged."""
 
 from collections.abc import Callable
 
@@ -43,7 +43,7 @@ DAMAGED = {
     "info, numbers for results": Bad(
         "run", "info run", "rows.jsonl must hold", rows(b"3\n", "run/rows.jsonl")
     ),
-    "info, data with gaps": Bad("", "info x.csv", "fitted with --missing", rows(b"a,b\n0,1\n,1\n", "x.csv")),
+    "info, data with gaps": Bad("", "info x.csv", "fit with --missing", rows(b"a,b\n0,1\n,1\n", "x.csv")),
     "info, no such label": Bad(
         "", "info x.csv --label z", "the column that --label names", rows(NEW, "x.csv")
     ),
@@ -102,18 +102,18 @@ DAMAGED = {
         "run", f"fit new.csv --label kind --out run {SMALL}", "run must not hold a run already", rows(NEW)
     ),
     "fit, a run under way there": Bad(
-        "stopped", f"fit new.csv --drop kind --out stopped {SMALL}", "begin anew with --force", rows(NEW)
+        "stopped", f"fit new.csv --drop kind --out stopped {SMALL}", "begin again with --force", rows(NEW)
     ),
-    "fit, anew but badly": Bad(
+    "fit, again but badly": Bad(
         "run", "fit new.csv --label kind --out run --force --n-components 0", "n_components must", rows(NEW)
     ),
-    "fit, anew over other files": Bad(
+    "fit, again over other files": Bad(
         "run",
         "fit new.csv --label kind --out run --force",
         "notes.txt",
         both(rows(NEW), rows(b"mine", "run/notes.txt")),
     ),
-    "fit, anew over an experiment": Bad(
+    "fit, again over an experiment": Bad(
         "run",
         "fit new.csv --label kind --out run --force",
         "run must be a run of `ebse fit`",
@@ -124,7 +124,7 @@ DAMAGED = {
             ),
         ),
     ),
-    "fit, anew over a broken run": Bad(
+    "fit, again over a broken run": Bad(
         "run",
         "fit new.csv --label kind --out run --force",
         "config.json must be written by ebse",
@@ -158,5 +158,5 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("name", DAMAGED)
-def test_a_damaged_run(name: str, refused: Callable[[Bad], None]) -> None:
+def test_damaged_run(name: str, refused: Callable[[Bad], None]) -> None:
     refused(DAMAGED[name])

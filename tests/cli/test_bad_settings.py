@@ -6,22 +6,33 @@ import pytest
 
 from cli.conftest import Copy
 from cli.lines import assert_refused
-from ebse.cli import fits
 
 SETTINGS = {
-    "--class-prior equal": "class_prior must be left out where labels do not spread",
-    "--n-rounds 3": "n_rounds must be left out where labels do not spread",
+    "--class-prior equal": "class_prior must be left out where labels are not propagated",
+    "--n-rounds 3": "n_rounds must be left out where labels are not propagated, got it for 40 rows",
     "--n-rounds -1": "n_rounds must be >= 0, got -1",
     "--n-components 0": "n_components must be >= 1, got 0",
     "--n-components -1": "n_components must be >= 1, got -1",
     "--n-components many": "--n-components",
     "--law normal": "law must be",
     "--bias-law normal": "bias_law must be",
-    "--noise 2": "noise must",
-    "--noise -1": "noise must",
-    "--noise nan": "noise must",
-    "--law gaussian --noise -1": "noise must",
-    "--law point --noise 0.5": "noise must",
+    "--keep-prob 2": "keep_prob must",
+    "--keep-prob -1": "keep_prob must",
+    "--keep-prob nan": "keep_prob must",
+    "--law gaussian --sigma -1": "sigma must",
+    "--law gaussian --keep-prob 0.5": "keep_prob",
+    "--law point --keep-prob 0.5": "keep_prob",
+    "--sigma 0.5": "sigma",
+    "--model forest": "model must be one of 'spreading', 'rbse', got 'forest'",
+    "--model rbse --n-rounds 3": "n_rounds must be left out with --model rbse",
+    "--n-components 5 --n-rounds 3": "n_rounds must be left out with n_components, a setting of the ensemble",
+    "--model spreading --n-components 5": "n_components must be left out with --model spreading",
+    "--model spreading --class-prior some": "class_prior must be equal, or like a=0.2,b=0.8, got 'some'",
+    "--model spreading --class-prior odd=0.5,even=0.6": "class_prior must be positive and sum to 1",
+    "--model spreading --class-prior odd=1": "class_prior must have a probability for each of the classes",
+    "--model spreading --n-rounds -1": "n_rounds must be >= 0, got -1",
+    "--model spreading --random-state -1": "random_state must",
+    "--model spreading --tensorboard tb": "--tensorboard",
     "--n-epochs -1": "n_epochs must be >= 0, got -1",
     "--n-epochs many": "n_epochs must be 'auto' or a whole number, got 'many'",
     "--batch-size 0": "batch_size must be >= 1, got 0",
@@ -64,12 +75,12 @@ FILES = {
 
 @pytest.fixture
 def idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing that is refused may have begun to work."""
+    """No refused fit may start."""
 
     def work(*arguments: object) -> None:
-        raise AssertionError("work was begun")
+        raise AssertionError("the fit was started")
 
-    monkeypatch.setattr(fits, "carry_out", work)
+    monkeypatch.setattr("ebse.workflow.fit.carry_out", work)
 
 
 @pytest.mark.usefixtures("idle")

@@ -1,4 +1,4 @@
-"""Runs asked for what they do not have: refused in one line."""
+"""Bad use of a run: refused in one line."""
 
 from collections.abc import Callable
 
@@ -30,13 +30,13 @@ USE = {
     "predict, a new label": Bad(
         "run",
         "predict run new.csv",
-        "labels that were learned (even, odd), got 'prime'",
+        "labels of the run (even, odd), got 'prime'",
         rows(NEW.replace(b"odd", b"prime")),
     ),
     "predict, a run without labels": Bad(
         "plain",
         "predict plain new.csv",
-        "plain must have learned labels, got a run without; fit with --label",
+        "plain must have labels, got a run without; fit with --label",
         rows(NEW),
     ),
     "predict, a run under way": Bad(
@@ -64,7 +64,7 @@ USE = {
     "predict, too few pixels": Bad(
         "run",
         "predict run d",
-        "have 6 values in a row, as was learned from, got 4",
+        "have 6 values in a row, as the data of the run, got 4",
         both(lambda folder: (folder / "d").mkdir(), rows(image(np.zeros((2, 2), np.uint8)), "d/x.png")),
     ),
     "predict, an array of fewer columns": Bad(
@@ -106,14 +106,17 @@ USE = {
         "--out must end in .npy, .npz, got x.csv",
         rows(NEW),
     ),
-    "transform, a walk without draws": Bad(
+    "transform, sweeps without draws": Bad(
         "run", "transform run new.csv --n-sweeps 3", "n_draws must be >= 1", rows(NEW)
     ),
-    "transform, noise without draws": Bad(
-        "run", "transform run new.csv --noise 0.5", "pass --n-draws 10", rows(NEW)
+    "transform, keep_prob without draws": Bad(
+        "run", "transform run new.csv --keep-prob 0.5", "pass --n-draws 10", rows(NEW)
     ),
-    "transform, noise beyond 1": Bad(
-        "run", "transform run new.csv --n-draws 2 --noise 2", "noise must", rows(NEW)
+    "transform, keep_prob beyond 1": Bad(
+        "run", "transform run new.csv --n-draws 2 --keep-prob 2", "keep_prob must", rows(NEW)
+    ),
+    "transform, sigma of another law": Bad(
+        "run", "transform run new.csv --n-draws 2 --sigma 0.5", "keep_prob", rows(NEW)
     ),
     "transform, draws below 0": Bad(
         "run", "transform run new.csv --n-draws -1", "n_draws must be >= 0", rows(NEW)
@@ -153,7 +156,7 @@ USE = {
     "evaluate, a seed below 0": Bad(
         "run", "evaluate run --random-state -1 --n-episodes 1", "random_state must"
     ),
-    "evaluate, no labels": Bad("plain", "evaluate plain", "plain must have learned labels"),
+    "evaluate, no labels": Bad("plain", "evaluate plain", "plain must have labels"),
     "evaluate, no labels to learn": Bad(
         "plain",
         "evaluate plain new.csv",

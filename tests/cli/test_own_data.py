@@ -1,8 +1,9 @@
-"""A user's own data, from the file to predictions, and runs that are stopped and go on."""
+"""A user's own data, from the file to predictions, and runs that are stopped and resumed."""
 
 import csv
 import json
-import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +11,18 @@ import numpy as np
 import pytest
 
 from cli.bad_files import BITS, GRAY, NAMES, idx, labeled, npy, npz
-from cli.conftest import Copy
+from cli.conftest import Copy, stop_at
 from cli.lines import SMALL, held, ran
-from ebse.cli._show import Progress
-from ebse.workflow import _spread as spread
-from ebse.workflow.fit import FILES, SPREAD, load
+from ebse import SpreadingClassifier
+from ebse.workflow import propagation
+from ebse.workflow.fit import FILES, PICTURES, load
 from ebse.workflow.run_folder import read_header, read_results
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 """Of models that were trained for two epochs."""
 
 Captured = pytest.CaptureFixture[str]
-MADE = set(FILES) - {SPREAD}
+UNLABELED = set(FILES) - {"labeled.npz", "predictions.csv"}
 
 
 @pytest.fixture(autouse=True)
@@ -30,8 +31,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def said(line: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> Any:
-    """What a command answers for machines: one object on one line, and nothing else."""
+def answer(line: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> Any:
+    """The output of a command for programs: one object on one line, and nothing else."""
     capsys.readouterr()
     assert ran(f"{line} --json", monkeypatch) == 0
     output = capsys.readouterr()
@@ -45,15 +46,15 @@ def table(path: Path) -> list[list[str]]:
         return list(csv.reader(file))
 
 
-def test_data_alone(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+def test_data_without_labels(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     (folder / "rows.new.npy").write_bytes(npy(BITS))
     assert ran(f"fit rows.new.npy {SMALL}", monkeypatch) == 0
     output = capsys.readouterr()
     assert "40 rows of 6 columns; binary" in output.out
-    assert "100 %" in output.err
+    assert all(f"  {name}: done in" in output.err for name in ("reading", "training", "report"))
     assert "ebse transform runs/rows OTHER-DATA" in output.out
     run = folder / "runs" / "rows"
-    assert set(held(run)) == MADE - {"labeled.npz", "predictions.csv"}
+    assert set(held(run)) == UNLABELED
     assert [row["kind"] for row in read_results(run)] == ["training", "finished"]
 
 
@@ -62,7 +63,7 @@ def test_few_labels(folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch,
     assert ran(f"fit rows.csv --label kind {SMALL}", monkeypatch) == 0
     assert "Labels: even 10, odd 10" in capsys.readouterr().out
     run = folder / "runs" / "rows"
-    assert set(held(run)) == MADE
+    assert set(held(run)) == set(FILES)
     header, *lines = table(run / "predictions.csv")
     assert header == ["row", "label", "predicted", "p(even)", "p(odd)"]
     assert [line[0] for line in lines] == [str(i) for i in range(1, 41)]
@@ -72,121 +73,200 @@ def test_few_labels(folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch,
     assert all(text in page for text in ("even", "odd", "Rows to label next"))
 
 
-def test_labels_spread_where_most_rows_have_none(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+def test_labels_are_propagated_where_most_rows_have_none(
+    folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
-    """Two groups of rows that a label of each tells apart; predictions, suggestions and episodes follow."""
-    monkeypatch.setattr(spread, "LEAST_ROWS", 50)
-    rng = np.random.default_rng(0)
-    kind = np.arange(60) % 2
-    bits = (rng.random((60, 8)) < np.where(kind[:, None] == (np.arange(8) < 4), 0.95, 0.05)).astype(int)
-    names = ",".join(f"b{i}" for i in range(8))
-
-    def write(path: str, n_labels: int) -> None:
-        lines = [
-            ",".join(map(str, row)) + "," + (f"kind{k}" if i < n_labels else "")
-            for i, (row, k) in enumerate(zip(bits, kind, strict=True))
-        ]
-        (folder / path).write_text("\n".join([f"{names},kind", *lines]) + "\n")
-
-    write("few.csv", 4)
-    write("all.csv", 60)
-    assert ran(f"fit few.csv --label kind --out run {SMALL}", monkeypatch) == 0
+    """Two groups of rows that one label each tells apart; no ensemble is trained."""
+    monkeypatch.setattr(propagation, "LEAST_ROWS", 50)
+    copied("few.csv", folder)
+    copied("all.csv", folder)
+    assert ran("fit few.csv --label kind --out run", monkeypatch) == 0
     printed = capsys.readouterr()
-    assert "Most rows have no label: the labels spread over all rows" in printed.out
-    assert "s  labels spread over all rows" in printed.err
-    assert set(held(folder / "run")) == MADE | {SPREAD}
+    assert "Model: label propagation over clusters of all rows" in printed.out
+    assert all(f"  {name}: done in" in printed.err for name in ("reading", "clustering", "propagation"))
+    assert "training" not in printed.err
+    assert set(held(folder / "run")) == set(FILES) - {PICTURES}
+    assert [row["kind"] for row in read_results(folder / "run")] == ["labels", "finished"]
     (labels,) = (row for row in read_results(folder / "run") if row["kind"] == "labels")
-    assert labels["source"] == "spreading"
-    # As many as clusters that hold rows without a label, ten at most, each once.
+    assert labels["source"] == "propagation"
+    # Ten at most, each once, and none that is labeled.
     assert 5 <= len(labels["label_next"]) == len(set(labels["label_next"])) <= 10
     assert min(labels["label_next"]) > 4
-    page = (folder / "run" / "report.html").read_text()
-    assert "Those that say most of other rows" in page
-    found = said("predict run all.csv", monkeypatch, capsys)
+    assert "Rows to label next" in (folder / "run" / "report.html").read_text()
+    found = answer("predict run all.csv", monkeypatch, capsys)
     assert found["n_labeled"] + found["n_learned"] == 60
     assert found["accuracy"] > 0.9
-    # The same rows are taken for the same as in the run.
-    predicted = [
-        [line[2] for line in table(path)[1:]]
-        for path in (Path("run/predictions.csv"), Path("all-predictions.csv"))
+    assert [line[2:] for line in table(Path("run/predictions.csv"))] == [
+        line[2:] for line in table(Path("all-predictions.csv"))
     ]
-    assert predicted[0] == predicted[1]
-    rows = said("evaluate run all.csv --shots 1 --n-episodes 3", monkeypatch, capsys)["rows"]
-    means = {row["method"]: row["mean"] for row in rows}
-    assert means["SpreadingClassifier"] > 0.9
-    sized = "--class-prior kind0=0.95,kind1=0.05"
-    assert ran(f"fit few.csv --label kind --out sized {sized} {SMALL}", monkeypatch) == 0
-    assert "kind0=0.95,kind1=0.05" in (folder / "sized" / "report.html").read_text()
-    factors = [np.load(folder / run / SPREAD)["scales"] for run in ("run", "sized")]
-    assert factors[0].tolist() == [1, 1]
-    assert factors[1][0] > factors[1][1]
-    assert "with class sizes kind0=0.95,kind1=0.05" in capsys.readouterr().out
-    # Sizes that are far from the true ones are believed, here and there.
-    rows = said("evaluate sized all.csv --shots 1 --n-episodes 3", monkeypatch, capsys)["rows"]
-    assert {row["method"]: row["mean"] for row in rows}["SpreadingClassifier"] < 0.8
-    for setting in ("class-prior equal", "n-rounds 0"):
-        assert ran(f"fit few.csv --out none --{setting} {SMALL}", monkeypatch) == 2
-        name = setting.split()[0].replace("-", "_")
-        assert f"{name} must be given with labels, got none" in capsys.readouterr().err
-    assert ran(f"fit few.csv --label kind --out alone --n-rounds 0 {SMALL}", monkeypatch) == 0
-    alone = np.load(folder / "alone" / SPREAD)
-    np.testing.assert_array_equal(alone["scores"], alone["alone"])
-    held_by_the_run = load(folder / "alone").spread
-    assert held_by_the_run is not None
-    assert held_by_the_run.n_rounds == 0
-    assert (np.load(folder / "run" / SPREAD)["scores"] != np.load(folder / "run" / SPREAD)["alone"]).any()
-    # Fewer rows than labels need to spread: the ensemble's classifier.
-    monkeypatch.setattr(spread, "LEAST_ROWS", 61)
+    # With fewer rows the classifier on the ensemble is the default.
+    monkeypatch.setattr(propagation, "LEAST_ROWS", 61)
     assert ran(f"fit few.csv --label kind --out run --force {SMALL}", monkeypatch) == 0
-    assert set(held(folder / "run")) == MADE
+    assert set(held(folder / "run")) == set(FILES)
 
 
-def test_answers_for_machines(
+def test_settings_of_the_ensemble_train_one(
+    folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setattr(propagation, "LEAST_ROWS", 50)
+    copied("few.csv", folder)
+    assert ran(f"fit few.csv --label kind --out run {SMALL}", monkeypatch) == 0
+    assert "n_components is a setting of the ensemble, so an ensemble is trained" in capsys.readouterr().out
+    assert answer("info run/model.safetensors", monkeypatch, capsys)["kind"] == "RBSEClassifier"
+
+
+def test_a_loaded_model_predicts_what_was_fitted(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same bits as a classifier that is fitted here, and nothing is fitted at load."""
+    fitted = load(runs / "propagated")
+    rows = fitted.read(runs / "few.csv", delimiter=None, array=None, labels=True)
+    assert rows.labels is not None
+    X, known = fitted.columns.scaled(rows.X), np.arange(60) < 4
+    here = SpreadingClassifier(random_state=0).fit(
+        X[known], rows.labels[known].astype(str), X_unlabeled=X[~known]
+    )
+    np.testing.assert_array_equal(fitted.model.predict_proba(X), here.predict_proba(X))
+
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("fitted again")
+
+    monkeypatch.setattr(SpreadingClassifier, "fit", fail)
+    monkeypatch.setattr("ebse.ensemble.RBSEClassifier.fit", fail)
+    for run in ("propagated", "run"):
+        again = load(runs / run)
+        data = "few.csv" if run == "propagated" else "rows.csv"
+        assert ran(f"predict {runs / run} {runs / data} --out {run}.csv --json", monkeypatch) == 0
+        assert table(Path(f"{run}.csv")) == table(runs / run / "predictions.csv")
+        assert again.classes
+
+
+def test_class_prior_and_rounds(
+    folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    for name in ("propagated", "few.csv", "all.csv"):
+        copied(name, folder)
+    line = "fit few.csv --label kind --model spreading"
+    assert ran(f"{line} --out sized --class-prior kind0=0.95,kind1=0.05", monkeypatch) == 0
+    assert "with class prior kind0=0.95,kind1=0.05" in capsys.readouterr().out
+    assert "kind0=0.95,kind1=0.05" in (folder / "sized" / "report.html").read_text()
+    rows = answer("evaluate propagated all.csv --shots 1 --n-episodes 3", monkeypatch, capsys)["rows"]
+    means = {row["method"]: row["mean"] for row in rows}
+    assert set(means) == {"SpreadingClassifier", "columns, logistic regression"}
+    assert means["SpreadingClassifier"] > 0.9
+    # A prior that is far from the truth is believed, here and in the fit.
+    rows = answer("evaluate sized all.csv --shots 1 --n-episodes 3", monkeypatch, capsys)["rows"]
+    assert {row["method"]: row["mean"] for row in rows}["SpreadingClassifier"] < 0.8
+    for setting in ("class-prior equal", "n-rounds 0", "model spreading"):
+        assert ran(f"fit few.csv --drop kind --out none --{setting}", monkeypatch) == 2
+        assert "must be given with labels, got none" in capsys.readouterr().err
+    assert ran(f"{line} --out alone --n-rounds 0", monkeypatch) == 0
+    assert load(folder / "alone").model.n_rounds == 0
+    assert load(folder / "sized").model.class_prior == {"kind0": 0.95, "kind1": 0.05}
+
+
+@pytest.mark.parametrize("line", ["transform propagated few.csv", "sample propagated"])
+def test_commands_of_the_ensemble_need_one(
+    line: str, folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    copied("propagated", folder)
+    copied("few.csv", folder)
+    before = held(folder)
+    assert ran(line, monkeypatch) == 2
+    assert "propagated must have an ensemble" in (said := capsys.readouterr().err)
+    assert "fit with --model rbse" in said
+    assert held(folder) == before
+
+
+def test_missing_entries_are_imputed_by_column_means(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    lines = [f"{i % 2},{i % 3},{'xy'[i % 2] if i < 4 else ''}" for i in range(30)]
+    holes = [",2," if i == 20 else line for i, line in enumerate(lines)]
+    mean = float(np.mean([i % 2 for i in range(30) if i != 20]))
+    filled = [f"{mean!r},2," if i == 20 else line for i, line in enumerate(lines)]
+    for name, content in (("holes", holes), ("filled", filled)):
+        (folder / f"{name}.csv").write_text("\n".join(["a,b,kind", *content]) + "\n")
+    line = "--label kind --model spreading"
+    assert ran(f"fit holes.csv --missing --out holes {line}", monkeypatch) == 0
+    assert "holes.csv: 1 missing entries are imputed by column means" in capsys.readouterr().out
+    assert ran(f"fit filled.csv --out filled {line}", monkeypatch) == 0
+    assert table(Path("holes/predictions.csv")) == table(Path("filled/predictions.csv"))
+    assert ran("predict holes holes.csv --json", monkeypatch) == 0
+    assert table(Path("holes-predictions.csv")) == table(Path("filled/predictions.csv"))
+
+
+def test_output_for_programs(
     folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     copied("rows.csv", folder)
-    found = said(f"fit rows.csv --label kind --out r {SMALL}", monkeypatch, capsys)
+    found = answer(f"fit rows.csv --label kind --out r {SMALL}", monkeypatch, capsys)
     assert (found["n_rows"], found["n_columns"], found["labels"]) == (40, 6, {"even": 10, "odd": 10})
     assert found["finished_before"] is False
     before = held(folder / "r")
-    again = said("resume r", monkeypatch, capsys)
+    again = answer("resume r", monkeypatch, capsys)
     assert again == found | {"finished_before": True}
     assert held(folder / "r") == before
 
-    found = said("predict r rows.csv", monkeypatch, capsys)
+    found = answer("predict r rows.csv", monkeypatch, capsys)
     assert (found["predictions"], found["n_learned"]) == ("rows-predictions.csv", 20)
     assert table(folder / "rows-predictions.csv") == table(folder / "r" / "predictions.csv")
 
-    assert said("transform r rows.csv --out h.csv", monkeypatch, capsys)["shape"] == [40, 4]
+    assert answer("transform r rows.csv --out h.csv", monkeypatch, capsys)["shape"] == [40, 4]
     assert table(folder / "h.csv")[0] == ["h0", "h1", "h2", "h3"]
-    found = said("transform r rows.csv --n-draws 3 --n-sweeps 2 --out h.npz", monkeypatch, capsys)
+    found = answer("transform r rows.csv --n-draws 3 --n-sweeps 2 --out h.npz", monkeypatch, capsys)
     assert found["shape"] == [40, 3, 4]
     with np.load(folder / "h.npz") as arrays:
         assert arrays["X"].shape == (40, 3, 4)
-    assert said("transform r rows.csv", monkeypatch, capsys)["out"] == "rows-representations.npy"
+    assert answer("transform r rows.csv", monkeypatch, capsys)["out"] == "rows-representations.npy"
     assert np.load(folder / "rows-representations.npy").shape == (40, 4)
 
-    assert said("sample r -n 5", monkeypatch, capsys)["shape"] == [5, 6]
+    assert answer("sample r -n 5", monkeypatch, capsys)["shape"] == [5, 6]
     header, *lines = table(folder / "samples.csv")
     assert header == list(NAMES)
     assert {float(x) for line in lines for x in line} <= {0.0, 1.0}
 
-    found = said("evaluate r --shots 1 2 --n-episodes 3", monkeypatch, capsys)["rows"]
-    assert {row["n_shots"] for row in found} == {1, 2}
-    assert "How well few labels do" in (folder / "r" / "report.html").read_text()
-    before = held(folder / "r")
-    assert said("evaluate r rows.csv --shots 1 --n-episodes 2", monkeypatch, capsys)["rows"]
-    assert held(folder / "r") == before
-
-    assert said("info r", monkeypatch, capsys)["state"] == "finished"
-    assert said("info r/model.safetensors", monkeypatch, capsys)["kind"] == "estimator"
-    found = said("info rows.csv --label kind", monkeypatch, capsys)
+    assert answer("info r", monkeypatch, capsys)["state"] == "finished"
+    assert answer("info r/model.safetensors", monkeypatch, capsys)["kind"] == "RBSEClassifier"
+    found = answer("info rows.csv --label kind", monkeypatch, capsys)
     assert (found["rows"], found["unlabeled"], found["labels"]) == (40, 20, {"even": 10, "odd": 10})
-    assert said("report r", monkeypatch, capsys)["report"] == "report.html"
+    assert answer("report r", monkeypatch, capsys)["report"] == "report.html"
 
 
-def test_answers_for_people(
+@pytest.mark.parametrize(
+    ("run", "kind"), [("run", "RBSEClassifier"), ("plain", "RBSE"), ("propagated", "SpreadingClassifier")]
+)
+def test_info_shows_the_kind_of_a_model(
+    run: str, kind: str, runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    assert answer(f"info {runs / run / 'model.safetensors'}", monkeypatch, capsys)["kind"] == kind
+
+
+def test_evaluation_is_kept_once(
+    folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    """A second call replaces the accuracies of the same methods and numbers of labels; DATA keeps nothing."""
+    copied("run", folder)
+    copied("rows.csv", folder)
+
+    def kept() -> dict[tuple[str, int], int]:
+        rows = [row for row in read_results(folder / "run") if row["kind"] == "accuracy"]
+        found = {(row["method"], row["n_shots"]): len(row["accuracies"]) for row in rows}
+        assert len(found) == len(rows)
+        return found
+
+    found = answer("evaluate run --shots 1 2 --n-episodes 3", monkeypatch, capsys)["rows"]
+    assert {row["n_shots"] for row in found} == {1, 2}
+    first = kept()
+    assert set(first.values()) == {3}
+    assert len(first) == 8
+    assert answer("evaluate run --shots 2 --n-episodes 4", monkeypatch, capsys)["rows"]
+    assert kept() == {key: 4 if key[1] == 2 else 3 for key in first}
+    assert "How well few labels do" in (folder / "run" / "report.html").read_text()
+    before = held(folder / "run")
+    assert answer("evaluate run rows.csv --shots 1 --n-episodes 2", monkeypatch, capsys)["rows"]
+    assert held(folder / "run") == before
+
+
+def test_output_for_people(
     folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     copied("run", folder)
@@ -200,16 +280,16 @@ def test_answers_for_people(
         "transform run rows.csv": "40 × 4",
         "sample run": "16 × 6",
     }
-    for line, answer in lines.items():
+    for line, expected in lines.items():
         assert ran(line, monkeypatch) == 0
-        assert answer in capsys.readouterr().out
+        assert expected in capsys.readouterr().out
     assert held(folder / "run") == before
 
 
 def test_rows_without_labels_are_predicted(
     folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of any order of columns, with others among them."""
+    """In any order of columns, with others among them."""
     copied("run", folder)
     (folder / "new.csv").write_text("name,f,e,d,c,b,a\nx,0,1,0,1,0,1\n")
     assert ran("predict run new.csv --out deep/er/answers.csv", monkeypatch) == 0
@@ -217,15 +297,25 @@ def test_rows_without_labels_are_predicted(
     assert ran("predict run new.csv --out deep/er/answers.csv --force", monkeypatch) == 0
 
 
-def test_force_begins_anew(folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_without_column_names(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    lines = [f"{i % 2},{i // 2 % 2},{'xy'[i % 2] if i < 8 else ''}" for i in range(30)]
+    (folder / "rows.csv").write_text("\n".join(lines) + "\n")
+    assert ran(f"fit rows.csv --no-header --label 2 {SMALL}", monkeypatch) == 0
+    assert "30 rows of 2 columns" in capsys.readouterr().out
+    assert answer("predict runs/rows rows.csv", monkeypatch, capsys)["n_rows"] == 30
+
+
+def test_force_replaces_a_run(folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
     copied("rows.csv", folder)
     copied("run", folder)
     assert ran(f"fit rows.csv --drop kind --out run --force {SMALL} --json", monkeypatch) == 0
-    assert set(held(folder / "run")) == MADE - {"labeled.npz", "predictions.csv"}
+    assert set(held(folder / "run")) == UNLABELED
     assert read_header(folder / "run")["config"]["label"] is None
 
 
-def test_missing_entries_and_quantities(
+def test_missing_entries_and_quartiles(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     rng = np.random.default_rng(0)
@@ -237,7 +327,9 @@ def test_missing_entries_and_quantities(
     text = "kind,a,b,c,d\n" + "".join(f"{kind}{line}\n" for kind, line in zip(kinds, lines, strict=True))
     (folder / "rows.csv").write_text(text)
     assert ran(f"fit rows.csv --missing --split --label kind {SMALL}", monkeypatch) == 0
-    assert "2 of 4 columns are split at their quartiles" in capsys.readouterr().out
+    output = capsys.readouterr().out
+    assert "2 of 4 columns are split at their quartiles" in output
+    assert "missing entries are imputed by the ensemble" in output
     assert ran("predict runs/rows rows.csv", monkeypatch) == 0
     assert len(table(folder / "rows-predictions.csv")) == 41
     assert ran("transform runs/rows rows.csv --out h.npy", monkeypatch) == 0
@@ -271,27 +363,22 @@ def test_settings_from_a_file(folder: Path, copied: Copy, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("epoch", "settings"), [(1, "--law gaussian --momentum 0.5"), (2, ""), (4, "--law point --algorithm cd")]
 )
-def test_a_stopped_fit_goes_on_as_if_nothing_had_been(
+def test_a_stopped_fit_gives_the_same_model_when_resumed(
     epoch: int, settings: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     (folder / "rows.csv").write_bytes(labeled(["odd", "even"] * 20))
     line = f"fit rows.csv --label kind --n-components 4 --n-epochs 4 --batch-size 16 {settings}"
     assert ran(f"{line} --out whole", monkeypatch) == 0
-
-    def stop(progress: Progress, step: Any) -> None:
-        if step.done == epoch:
-            signal.raise_signal(signal.SIGINT)
-
     with monkeypatch.context() as patch:
-        patch.setattr(Progress, "at", stop)
+        stop_at(epoch, patch)
         capsys.readouterr()
         assert ran(f"{line} --out parted", monkeypatch) == 130
     output = capsys.readouterr().err
-    assert output == "ebse: stopped; what was learned is kept, and `ebse resume parted` goes on\n"
+    assert output == "ebse: stopped; finished work is kept, and `ebse resume parted` goes on\n"
     assert not (folder / "parted" / "model.safetensors").exists()
     assert ran("resume parted", monkeypatch) == 0
     whole, parted = held(folder / "whole"), held(folder / "parted")
-    assert set(whole) == set(parted) == MADE
+    assert set(whole) == set(parted) == set(FILES)
     for name in ("model.safetensors", "predictions.csv", "columns.npz", "labeled.npz", "pictures.npz"):
         assert whole[name] == parted[name], name
 
@@ -302,7 +389,26 @@ def test_a_fit_stopped_before_its_page_gets_one(
     copied("run", folder)
     (folder / "run" / "report.html").unlink()
     assert ran("resume run", monkeypatch) == 0
-    assert set(held(folder / "run")) == MADE
+    assert set(held(folder / "run")) == set(FILES)
+
+
+def test_a_stopped_propagation_is_resumed(
+    folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied("few.csv", folder)
+    copied("propagated", folder)
+
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ebse.workflow.fit.write_predictions", stopped)
+        assert ran("fit few.csv --label kind --model spreading --out parted", monkeypatch) == 130
+    assert ran("resume parted", monkeypatch) == 0
+    whole, parted = held(folder / "propagated"), held(folder / "parted")
+    assert set(whole) == set(parted)
+    for name in ("model.safetensors", "predictions.csv", "columns.npz", "labeled.npz"):
+        assert whole[name] == parted[name], name
 
 
 def test_a_fit_that_diverges_says_what_to_lower(
@@ -317,7 +423,7 @@ def test_a_fit_that_diverges_says_what_to_lower(
     assert ran(f"{line} --force", monkeypatch) == 0
 
 
-def test_rows_are_called_by_a_column_and_those_learned_from_do_not_count(
+def test_row_names_and_accuracy_on_new_rows_only(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     lines = [f"r{i},{i % 2},{(i // 2) % 2},{'xy'[i % 2]}" for i in range(40)]
@@ -329,8 +435,33 @@ def test_rows_are_called_by_a_column_and_those_learned_from_do_not_count(
     assert ran(f"fit t.csv --label kind --id name {SMALL}", monkeypatch) == 0
     written = (folder / "runs/t/predictions.csv").read_text().splitlines()
     assert [line.split(",")[0] for line in written] == ["row", *(f"r{i}" for i in range(40))]
-    capsys.readouterr()
-    assert ran("predict runs/t all.csv --json", monkeypatch) == 0
-    told = json.loads(capsys.readouterr().out)
-    # Every pair of values with its label was among the eight rows that were learned from.
-    assert (told["n_learned"], told["n_labeled"], told["accuracy"]) == (40, 0, None)
+    found = answer("predict runs/t all.csv", monkeypatch, capsys)
+    # Every pair of values with its label was among the eight labeled rows of the fit.
+    assert (found["n_learned"], found["n_labeled"], found["accuracy"]) == (40, 0, None)
+
+
+def test_label_propagation_does_not_import_torch(folder: Path, copied: Copy) -> None:
+    """Fit and predict in a new process, which an ensemble then makes import it."""
+    copied("few.csv", folder)
+    code = """
+import sys
+from ebse.cli.app import main
+for line in ("fit few.csv --label kind --model spreading", "predict runs/few few.csv"):
+    sys.argv = ["ebse", *line.split(), "--json"]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code
+print("torch" in sys.modules)
+import ebse.ensemble
+print("torch" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-2:] == ["False", "True"]
+
+
+def test_python_m_ebse(folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ebse", "--help"], capture_output=True, text=True, check=True
+    )
+    assert all(f" {name} " in done.stdout for name in ("fit", "predict", "report"))

@@ -1,8 +1,9 @@
-"""Images: idx files, where they come from, and how they are split."""
+"""Images: idx files, downloads, splits, and the MNIST sample."""
 
 import gzip
 import hashlib
 import struct
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from ebse.datasets import (
     load_fashion_mnist,
     load_images,
     load_mnist,
+    load_mnist_sample,
     read_idx,
 )
 from ebse.datasets._download import FILES, Source
@@ -51,9 +53,9 @@ def written(folder: Path, others: dict[str, bytes] | None = None, *, compressed:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Source:
-    """A data set in a network of its own, with a cache in a folder that nobody else has."""
+    """A data set with mirrors and a cache of its own."""
     checksums = {name: hashlib.sha256(content).hexdigest() for name, content in parts().items()}
-    source = Source("small", ("http://one/", "http://two/"), checksums, "ask a friend")
+    source = Source("small", ("http://one/", "http://two/"), checksums, "copy them from a colleague")
     monkeypatch.setenv(_download.CACHE, str(tmp_path / "cache"))
     return source
 
@@ -118,9 +120,10 @@ def test_a_folder_of_images(compressed: bool, tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.unlabeled, PICTURES.reshape(14, 6)[:10])
 
 
-def test_what_is_no_folder_of_images_is_refused(tmp_path: Path) -> None:
+def test_other_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
-        FileNotFoundError, match=r"data must be one of 'digits', 'mnist', .*got 'mnits', which"
+        FileNotFoundError,
+        match=r"data must be one of 'digits', 'mnist-sample', 'mnist', .*got 'mnits', which",
     ):
         load_images("mnits")
     with pytest.raises(FileNotFoundError, match=r"data must be a folder that holds train-images-idx3-ubyte"):
@@ -134,11 +137,11 @@ def test_what_is_no_folder_of_images_is_refused(tmp_path: Path) -> None:
         load_images(mixed)
 
 
-def served(content: dict[str, bytes], asked: list[str], broken: tuple[str, ...] = ()) -> Any:
-    """A network that has these files."""
+def served(content: dict[str, bytes], requests: list[str], broken: tuple[str, ...] = ()) -> Any:
+    """A download function that has these files; mirrors in ``broken`` fail."""
 
     def retrieve(url: str, *, known_hash: None, fname: str, path: Path) -> str:
-        asked.append(url)
+        requests.append(url)
         if url.startswith(broken):
             raise OSError("no route")
         target = Path(path) / fname
@@ -150,32 +153,32 @@ def served(content: dict[str, bytes], asked: list[str], broken: tuple[str, ...] 
 
 
 def test_files_come_from_the_cache_after_one_download(small: Source) -> None:
-    asked: list[str] = []
-    first = _download.files_of(small, None, retrieve=served(parts(), asked, broken=("http://one",)))
-    assert [url for url in asked if url.startswith("http://two")] == [f"http://two/{n}.gz" for n in FILES]
-    again = _download.files_of(small, None, retrieve=served(parts(), asked))
+    requests: list[str] = []
+    first = _download.files_of(small, None, retrieve=served(parts(), requests, broken=("http://one",)))
+    assert [url for url in requests if url.startswith("http://two")] == [f"http://two/{n}.gz" for n in FILES]
+    again = _download.files_of(small, None, retrieve=served(parts(), requests))
     assert again == first
-    assert len(asked) == 8
+    assert len(requests) == 8
     assert _download.cache_folder("small") in first[0].parents
 
 
-def test_a_network_that_is_not_there_lists_the_ways(small: Source) -> None:
+def test_a_failed_download_names_the_alternatives(small: Source) -> None:
     broken = served({}, [], broken=("http",))
     with pytest.raises(
-        ConnectionError, match=r"small cannot be downloaded \(http://one/: OSError; .*ask a friend"
+        ConnectionError, match=r"small cannot be downloaded \(http://one/: OSError; .*from a colleague"
     ):
         _download.files_of(small, None, retrieve=broken)
     with pytest.raises(
-        FileNotFoundError, match=r"small is not in .*allow the download, give a folder .*friend"
+        FileNotFoundError, match=r"small is not in .*allow the download, give a folder .*colleague"
     ):
         _download.files_of(small, None, download=False)
 
 
-def test_other_bytes_are_refused(small: Source) -> None:
+def test_wrong_checksums_are_refused(small: Source) -> None:
     other = parts() | {FILES[0]: idx(PICTURES[:10] ^ 1)}
-    with pytest.raises(ConnectionError, match=r"http://one/: other bytes than the data set has; http://two/"):
+    with pytest.raises(ConnectionError, match=r"http://one/: wrong checksum; http://two/"):
         _download.files_of(small, None, retrieve=served(other, []))
-    # Nothing of it stays, so that the next call asks again.
+    # Nothing of it stays in the cache, so that the next call downloads again.
     assert not list(_download.cache_folder("small").glob("*images*"))
     _download.files_of(small, None, retrieve=served(parts(), []))
     path = _download.cache_folder("small") / f"{FILES[0]}.gz"
@@ -192,7 +195,7 @@ def test_other_bytes_are_refused(small: Source) -> None:
         _download.files_of(small, None, retrieve=served(other, []))
 
 
-def test_names_lead_to_sources(small: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_select_data_sets(small: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in images.SOURCES:
         monkeypatch.setitem(images.SOURCES, name, small)
         _download.files_of(small, None, retrieve=served(parts(), []))
@@ -220,7 +223,7 @@ def test_binarizations() -> None:
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="MNIST is not beside the project")
-def test_mnist_is_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_mnist_has_the_known_checksums(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The files of the folder are the ones whose checksums are known: as a cache they are accepted."""
     found = load_mnist(SHARED)
     assert found.X.shape == (70_000, 784)
@@ -229,3 +232,44 @@ def test_mnist_is_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     (tmp_path / "mnist").symlink_to(SHARED)
     monkeypatch.setenv(_download.CACHE, str(tmp_path))
     np.testing.assert_array_equal(load_images("mnist", download=False).y, found.y)
+
+
+def test_the_mnist_sample_is_balanced() -> None:
+    sample = load_mnist_sample()
+    assert (sample.X.shape, sample.shape) == ((6_000, 784), (28, 28))
+    assert sample.X.dtype == np.uint8
+    np.testing.assert_array_equal(sample.y, np.tile(np.arange(10), 600))
+    assert len(np.unique(sample.X, axis=0)) == 6_000
+    np.testing.assert_array_equal(load_images("mnist-sample").X, sample.X)
+    assert images.SAMPLE.stat().st_size <= 1.2e6
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="MNIST is not beside the project")
+def test_the_mnist_sample_is_the_first_600_of_each_digit() -> None:
+    X, y = read_idx(SHARED / f"{FILES[0]}.gz")[:50_000], read_idx(SHARED / f"{FILES[1]}.gz")[:50_000]
+    sample = load_mnist_sample()
+    for digit in range(10):
+        first = X[np.flatnonzero(y == digit)[:600]].reshape(600, 784)
+        np.testing.assert_array_equal(sample.X[sample.y == digit], first)
+
+
+def test_the_mnist_sample_names_its_source_and_license() -> None:
+    text = images.SAMPLE.with_suffix(".txt").read_text(encoding="utf-8")
+    for part in ("LeCun", "Cortes", "Burges", "Attribution-ShareAlike 3.0 Unported", "8. Miscellaneous"):
+        assert part in text
+
+
+def test_downloads_name_the_extra_that_they_need(small: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(ImportError, match=r"downloading small needs the package pooch.*'ebse\[download\]'"):
+        _download.files_of(small, None)
+    # Files that are in the cache need no library.
+    _download.files_of(small, None, retrieve=served(parts(), []))
+    assert len(_download.files_of(small, None)) == 4
+
+
+def test_pooch_downloads(small: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    requests: list[str] = []
+    monkeypatch.setattr("pooch.retrieve", served(parts(), requests))
+    _download.files_of(small, None)
+    assert requests == [f"http://one/{name}.gz" for name in FILES]

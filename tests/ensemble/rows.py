@@ -1,4 +1,4 @@
-"""Small binary rows with two kinds, and estimators fitted to them."""
+"""Small binary rows of two classes, and estimators fitted to them."""
 
 from functools import cache
 from typing import Any
@@ -14,7 +14,7 @@ D, K = 12, 5
 
 
 def rows(n: int = 60, seed: int = 0) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.intp]]:
-    """Rows (n, 12) whose first or second half is mostly on, and which half that is."""
+    """Rows (n, 12) whose first or second half is mostly on, and which half it is."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % 2
     p = np.where((np.arange(D) < D // 2) == (y[:, np.newaxis] == 0), 0.85, 0.1)

@@ -1,4 +1,4 @@
-"""Walked draws: their law by enumeration, and what they must not depend on."""
+"""Chain-sampled models: their distribution by enumeration, and what draws must not depend on."""
 
 import subprocess
 import sys
@@ -28,13 +28,13 @@ Small = RestrictedBoltzmannEnsemble
 
 
 def strong(W: str) -> Small:
-    """An ensemble with units all on or all off, which walks leave slowly, and a noise that shows in reads."""
+    """An ensemble whose units are all on or all off, which chains leave slowly, with noise that matters."""
     theta_bar = torch.tensor([[5.0, 4.4], [4.7, 5.2], [4.2, 4.9]])
     law = Bernoulli(theta_bar, 0.4) if W == "bernoulli" else Gaussian(theta_bar - 1.6, 1.2)
     return Small(W=law, b=Point(torch.full((3,), -4.0)), c=Point(torch.full((2,), -5.5)))
 
 
-def end_of_walk(small: Small, v: Tensor, n_sweeps: int) -> Tensor:
+def end_of_chain(small: Small, v: Tensor, n_sweeps: int) -> Tensor:
     """P(v_s, h_s) (2^D, 2^K) after n_sweeps from v, by powers of the transition matrix."""
     v_states, h_states = exact.states(3), exact.states(2)
 
@@ -53,10 +53,10 @@ def end_of_walk(small: Small, v: Tensor, n_sweeps: int) -> Tensor:
 
 def expected_read(small: Small, v: Tensor, n_sweeps: int, *, tilted: bool = True) -> Tensor:
     """E[P(h | v, θ)] over θ ~ P(θ | v_s, h_s), the nodes of each column of W summed over one by one."""
-    joint, total = end_of_walk(small, v, n_sweeps), torch.zeros(2)
+    joint, total = end_of_chain(small, v, n_sweeps), torch.zeros(2)
     values, log_w = small.W.nodes(40 if isinstance(small.W, Gaussian) else 2)
     G = len(values)
-    index = torch.cartesian_prod(*(torch.arange(G) for _ in range(3)))  # which node each of three rows takes
+    index = torch.cartesian_prod(*(torch.arange(G) for _ in range(3)))  # the node of each of three rows
     rows = torch.arange(3)
     for a, v_s in enumerate(exact.states(3)):
         for b, h_s in enumerate(exact.states(2)):
@@ -71,12 +71,14 @@ def expected_read(small: Small, v: Tensor, n_sweeps: int, *, tilted: bool = True
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("W", ["bernoulli", "gaussian"])
-def test_walked_models_have_their_law(W: str, precision: str, generator: torch.Generator) -> None:
+def test_chain_sampled_models_have_their_distribution(
+    W: str, precision: str, generator: torch.Generator
+) -> None:
     small = strong(W)
-    walker = single(small) if precision == "float32" else small
-    found = chain_draws(walker, V.unsqueeze(0), N_DRAWS, n_sweeps=2, generator=generator)[0].double()
+    used = single(small) if precision == "float32" else small
+    found = chain_draws(used, V.unsqueeze(0), N_DRAWS, n_sweeps=2, generator=generator)[0].double()
     assert not means_depart(found, expected_read(small, V, 2))
-    # The twins: a sweep less or more, and models from the law itself.
+    # The twins: a sweep less or more, and models of the prior.
     assert means_depart(found, expected_read(small, V, 1))
     assert means_depart(found, expected_read(small, V, 3))
     assert means_depart(found, expected_read(small, V, 2, tilted=False))
@@ -87,25 +89,25 @@ def test_without_sweeps_the_oracle_is_the_mean_representation() -> None:
     torch.testing.assert_close(expected_read(small, V, 0), small.mean_h_given_v(V))
 
 
-def test_walked_states_have_their_law(generator: torch.Generator) -> None:
+def test_states_of_chains_have_their_distribution(generator: torch.Generator) -> None:
     small = strong("bernoulli")
     found = chain_draws(single(small), V.unsqueeze(0), N_DRAWS, n_sweeps=2, read="state", generator=generator)
-    expected = end_of_walk(small, V, 2).sum(1) @ small.mean_h_given_v(exact.states(3))
+    expected = end_of_chain(small, V, 2).sum(1) @ small.mean_h_given_v(exact.states(3))
     assert not means_depart(found[0].double(), expected)
     assert means_depart(found[0].double(), small.mean_h_given_v(V))
 
 
-def test_gray_values_are_drawn_before_the_walk(generator: torch.Generator) -> None:
+def test_gray_values_are_sampled_before_the_chain_starts(generator: torch.Generator) -> None:
     small, gray = strong("bernoulli"), torch.tensor([[0.3, 1.0, 0.0]])
     ends = torch.tensor([[0.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
     expected = 0.7 * expected_read(small, ends[0], 1) + 0.3 * expected_read(small, ends[1], 1)
-    for walker in (small, single(small)):
-        found = chain_draws(walker, gray, N_DRAWS, n_sweeps=1, generator=generator)[0]
+    for used in (small, single(small)):
+        found = chain_draws(used, gray, N_DRAWS, n_sweeps=1, generator=generator)[0]
         assert not means_depart(found.double(), expected)
 
 
 @pytest.mark.parametrize("visible", ["binary", "real"])
-def test_other_laws_and_real_units_walk_too(visible: str, generator: torch.Generator) -> None:
+def test_other_laws_and_real_units_have_chains_too(visible: str, generator: torch.Generator) -> None:
     small = RestrictedBoltzmannEnsemble(**ensemble("levels").laws, visible=visible)  # type: ignore[arg-type]
     v = torch.tensor([[0.2, 0.9, 1.0]])
     reads: tuple[Read, ...] = ("input", "state")
@@ -115,7 +117,7 @@ def test_other_laws_and_real_units_walk_too(visible: str, generator: torch.Gener
         assert found.std(1).min() > 0
 
 
-def test_clamped_draws_are_walks_of_no_sweeps() -> None:
+def test_posterior_draws_are_chains_of_no_sweeps() -> None:
     small = wide("bernoulli", 17, 9)
     v = (torch.rand(20, 17, generator=torch.Generator().manual_seed(0)) < 0.4).float()
     a = posterior_draws(small, v, 3, generator=torch.Generator().manual_seed(1))
@@ -126,27 +128,27 @@ def test_clamped_draws_are_walks_of_no_sweeps() -> None:
 @pytest.mark.parametrize("n_sweeps", [0, 3])
 @pytest.mark.parametrize("W", ["bernoulli", "gaussian"])
 def test_a_row_repeats_bit_for_bit(W: str, n_sweeps: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the rows beside it, gray or not, the threads, the chunks and the blocks that are read at once."""
+    """Whatever the other rows, gray or not, the threads, the chunks and the size of blocks."""
     assert W in WEIGHTS
     monkeypatch.setattr(draws, "BLOCK_VALUES", 1)
     small = wide(W, 17, 9)
     v = (torch.rand(300, 17, generator=torch.Generator().manual_seed(0)) < 0.4).float()
 
-    def walk(v: Tensor, chunk_size: int = 2**18) -> Tensor:
+    def draw(v: Tensor, chunk_size: int = 2**18) -> Tensor:
         g = torch.Generator().manual_seed(1)
         return chain_draws(small, v, 3, n_sweeps=n_sweeps, generator=g, chunk_size=chunk_size)
 
-    whole = walk(v)
-    assert torch.equal(walk(v[:7]), whole[:7])
-    assert torch.equal(walk(v[:200]), whole[:200])
-    assert torch.equal(walk(v, chunk_size=5), whole)
+    whole = draw(v)
+    assert torch.equal(draw(v[:7]), whole[:7])
+    assert torch.equal(draw(v[:200]), whole[:200])
+    assert torch.equal(draw(v, chunk_size=5), whole)
     with threads(2):
-        assert torch.equal(walk(v), whole)
+        assert torch.equal(draw(v), whole)
     monkeypatch.setattr(draws, "READS", 1)
-    assert torch.equal(walk(v), whole)
+    assert torch.equal(draw(v), whole)
     v[5, 2] = 0.5
     others = torch.arange(300) != 5
-    assert torch.equal(walk(v)[others], whole[others])
+    assert torch.equal(draw(v)[others], whole[others])
 
 
 SCRIPT = """

@@ -1,4 +1,4 @@
-"""Scikit-learn's own checks, none of them expected to fail."""
+"""scikit-learn's own estimator checks, with no expected failures."""
 
 from typing import Any
 
@@ -12,6 +12,8 @@ ESTIMATORS = [
     RBSE(4, n_epochs=2),
     RBSE(4, law="gaussian", bias_law="bernoulli", algorithm="cd", n_epochs=2),
     RBSE(4, law="point", n_epochs=2),
+    RBSE(4, visible="real", n_epochs=2),
+    RBSE(4, visible="real", law="gaussian", n_epochs=2),
     RBSEClassifier(RBSE(8, n_epochs=5), n_draws=3),
 ]
 

@@ -1,4 +1,4 @@
-"""Clamped draws and the way back."""
+"""Posterior draws, and the map back to visible units."""
 
 import pytest
 import torch
@@ -22,10 +22,10 @@ N_DRAWS = 50_000
 
 @pytest.mark.parametrize("W", sorted(LAWS))
 @pytest.mark.parametrize("visible", ["binary", "real"])
-def test_the_mean_over_clamped_draws_is_the_mean_representation(
+def test_the_mean_over_posterior_draws_is_the_mean_representation(
     W: str, visible: str, generator: torch.Generator
 ) -> None:
-    """E[P(h | v, θ)] over θ ~ P(θ | v) is P(h | v), with θ integrated out, in both readings of v."""
+    """E[P(h | v, θ)] over θ ~ P(θ | v) is P(h | v), with θ integrated out, for binary and real v."""
     small = RestrictedBoltzmannEnsemble(**ensemble(W, "point", "gaussian").laws, visible=visible)  # type: ignore[arg-type]
     v = V if visible == "binary" else torch.tensor([[0.3, 0.9, 0.5], [1.0, 0.1, 0.7]])
     draws = posterior_draws(small, v, N_DRAWS, generator=generator)
@@ -64,7 +64,7 @@ def test_draws_from_the_prior_have_another_mean(generator: torch.Generator) -> N
     assert any(means_depart(draws[n], small.mean_h_given_v(V[n])) for n in range(2))
 
 
-def test_variance_of_clamped_draws_is_at_most_that_of_sampled_units(generator: torch.Generator) -> None:
+def test_variance_of_posterior_draws_is_at_most_that_of_sampled_units(generator: torch.Generator) -> None:
     small = ensemble("gaussian").with_noise(sigma=2.0)
     draws = posterior_draws(small, V, N_DRAWS, generator=generator)
     p = small.mean_h_given_v(V)
@@ -103,7 +103,7 @@ def test_bad_input_is_named(generator: torch.Generator) -> None:
     )
     with pytest.raises(ValueError, match=r"v must have shape \(\.\.\., 3\), got \(2, 2\)"):
         posterior_draws(small, torch.zeros(2, 2), generator=generator)
-    with pytest.raises(ValueError, match=r"v must have shape \(N, 3\), got \(3,\); pass one row per example"):
+    with pytest.raises(ValueError, match=r"v must have shape \(N, 3\), got \(3,\); pass a matrix of rows"):
         posterior_draws(small, torch.zeros(3), generator=generator)
     with pytest.raises(ValueError, match="n_draws must be >= 1, got 0"):
         posterior_draws(small, V, 0, generator=generator)

@@ -1,4 +1,4 @@
-"""Rows in any form, and features on any scale."""
+"""Rows of any type, and features on any scale."""
 
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ X, Y = rows()
         lambda X: pl.DataFrame(X, schema=[f"f{i}" for i in range(D)]),
     ],
 )
-def test_rows_in_any_form(held: Any) -> None:
+def test_rows_of_any_type(held: Any) -> None:
     rbse = RBSE(K, n_epochs=2, random_state=0)
     np.testing.assert_array_equal(
         clone(rbse).fit(held(X)).transform(held(X)), clone(rbse).fit(X).transform(X)
@@ -83,7 +83,7 @@ def test_bytes_are_images() -> None:
     )
 
 
-def test_large_numbers_keep_what_they_say() -> None:
+def test_large_numbers_keep_their_differences() -> None:
     """Seconds since 1970, with a range of 100: single precision would round them to 128."""
     times = X.astype(np.float64)
     times[:, 0] = 1.7e9 + 77 + 100 * times[:, 0]
@@ -92,7 +92,7 @@ def test_large_numbers_keep_what_they_say() -> None:
     assert set(rbse.sample(40)[:, 0]) <= {1.7e9 + 77, 1.7e9 + 177}
 
 
-def test_draws_do_not_depend_on_the_form_of_scaled_rows() -> None:
+def test_draws_do_not_depend_on_the_type_of_scaled_rows() -> None:
     rng = np.random.default_rng(0)
     wide = np.abs(rng.normal(size=(40, D)) * 7) * (rng.random((40, D)) < 0.6)
     rbse = RBSE(K, n_epochs=2, random_state=0).fit(wide)

@@ -1,4 +1,4 @@
-"""Numbers of rows: of what is in them, and nothing else."""
+"""Row numbers depend on the content of a row alone."""
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,7 @@ def test_numbers_are_those_of_the_plain_twin(n_threads: int) -> None:
         np.testing.assert_array_equal(inputs.row_numbers(v), plain_numbers(v))
 
 
-def test_numbers_are_of_the_row_alone() -> None:
+def test_numbers_depend_on_the_row_alone() -> None:
     rng = np.random.default_rng(0)
     rows = (rng.random((200, 40)) < 0.5).astype(np.float32)
     numbers = inputs.row_numbers(rows)
@@ -42,7 +42,7 @@ def test_numbers_are_of_the_row_alone() -> None:
     order = rng.permutation(200)[:50]
     np.testing.assert_array_equal(inputs.row_numbers(rows[order]), numbers[order])
     np.testing.assert_array_equal(inputs.row_numbers(np.where(rows == 0, np.float32(-0.0), rows)), numbers)
-    # One unit, wherever it is, makes another number.
+    # One unit at another place gives another number.
     one = np.eye(40, dtype=np.float32)
     assert len(np.unique(inputs.row_numbers(one))) == 40
 
@@ -52,8 +52,8 @@ def small() -> RestrictedBoltzmannEnsemble:
     return RestrictedBoltzmannEnsemble(W, Point(torch.full((3,), -2.0)), Point(torch.tensor([-1.5, -1.0])))
 
 
-def test_draws_of_given_numbers_have_the_law_of_the_others() -> None:
-    """The same mean as draws by place; rows with one number share their noise, others do not."""
+def test_draws_by_number_have_the_distribution_of_draws_by_index() -> None:
+    """The same mean as draws by index; rows with one number share their random numbers, others do not."""
     v = torch.tensor([[1.0, 0.0, 1.0]]).expand(30_000, 3)
     numbers = inputs.row_numbers(np.arange(30_000, dtype=np.float32).reshape(-1, 1))
     g = torch.Generator().manual_seed(0)
@@ -64,7 +64,7 @@ def test_draws_of_given_numbers_have_the_law_of_the_others() -> None:
     assert not torch.equal(same[:, 0], same[:, 1])
 
 
-def test_prior_draws_have_the_law_of_the_weights() -> None:
+def test_prior_draws_have_the_distribution_of_the_weights() -> None:
     v = torch.tensor([[1.0, 1.0, 1.0]])
     draws = prior_draws(small(), v, 40_000, generator=torch.Generator().manual_seed(1))[0].double()
     W = small().W
@@ -79,8 +79,8 @@ def test_prior_draws_have_the_law_of_the_weights() -> None:
     assert means_depart(draws, small().mean_h_given_v(v)[0].double())
 
 
-def test_missing_units_have_their_conditional_law() -> None:
-    """E[v_0, v_2 | v_1 = 1] by enumeration; the twin forgets what is known."""
+def test_missing_units_have_their_conditional_distribution() -> None:
+    """E[v_0, v_2 | v_1 = 1] by enumeration; the twin ignores v_1."""
     made = small()
     states = torch.cartesian_prod(*[torch.tensor([0.0, 1.0])] * 3)
     weight = torch.exp(-made.free_energy(states))
@@ -98,7 +98,7 @@ def test_missing_units_have_their_conditional_law() -> None:
     assert not means_depart(mean[:, ::2].double(), expected[::2].double())
 
 
-def test_noise_by_number_is_noise_by_place() -> None:
+def test_random_numbers_by_number_are_those_by_index() -> None:
     numbers = np.array([5, 0, 3], dtype=np.uint64)
     whole = rng.uniform(7, (6, 4, 2))
     assert torch.equal(rng.uniform(7, (3, 4, 2), numbers=numbers), whole[[5, 0, 3]])

@@ -1,4 +1,4 @@
-"""RBSE: what users type, against the letters below."""
+"""RBSE against the low-level API."""
 
 import pickle
 from pathlib import Path
@@ -52,17 +52,17 @@ def test_training_makes_the_data_likelier() -> None:
 
 
 @pytest.mark.parametrize("law", ["bernoulli", "gaussian"])
-def test_the_mean_of_clamped_draws_is_transform(law: str) -> None:
+def test_the_mean_of_posterior_draws_is_transform(law: str) -> None:
     rbse = fitted(law=law)
     draws = rbse.sample_transform(X[:1], 40_000, random_state=1)[0]
     mean = torch.from_numpy(rbse.transform(X[:1])[0]).double()
     assert not means_depart(torch.from_numpy(draws).double(), mean)
-    # The twin: models from the law itself, whatever the row, have another mean.
+    # The twin: models of the prior have another mean.
     prior = rbse.sample_transform(X[:1], 40_000, source="prior", random_state=1)[0]
     assert means_depart(torch.from_numpy(prior).double(), mean)
 
 
-def test_prior_draws_have_their_law() -> None:
+def test_prior_draws_have_their_distribution() -> None:
     """Σ_i v_i W_ij + c_j with every W_ij from its law: mean and variance of the logit."""
     rbse = fitted(law="gaussian")
     draws = rbse.sample_transform(X[:1], 40_000, source="prior", random_state=2)[0]
@@ -75,10 +75,10 @@ def test_prior_draws_have_their_law() -> None:
 
 
 @pytest.mark.parametrize(("source", "n_sweeps"), [("posterior", 0), ("posterior", 3), ("prior", 0)])
-def test_a_row_has_its_draws_in_whatever_company(
+def test_draws_of_a_row_do_not_depend_on_other_rows(
     source: Any, n_sweeps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where rows come in blocks: of seven rows, and of one."""
+    """Also in blocks of seven rows, and of one."""
     rbse = fitted()
     monkeypatch.setattr(inputs, "BLOCK", 7 * 4 * K)
     whole = rbse.sample_transform(X, 4, source=source, n_sweeps=n_sweeps, random_state=1)
@@ -94,15 +94,15 @@ def test_a_row_has_its_draws_in_whatever_company(
     np.testing.assert_array_equal(again, whole)
 
 
-def test_a_row_is_filled_and_scored_alike_in_whatever_company(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_imputation_and_scores_do_not_depend_on_other_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     rbse, holes = fitted(), X.copy()
     holes[::2, 3] = np.nan
-    for method, asked in ((rbse.impute, holes), (rbse.outlier_score, X)):
-        whole = method(asked, random_state=1)
+    for method, rows_ in ((rbse.impute, holes), (rbse.outlier_score, X)):
+        whole = method(rows_, random_state=1)
         monkeypatch.setattr(inputs, "BLOCK", 5 * D)
-        np.testing.assert_allclose(method(asked[3:30], random_state=1), whole[3:30], rtol=1e-5)
+        np.testing.assert_allclose(method(rows_[3:30], random_state=1), whole[3:30], rtol=1e-5)
         monkeypatch.undo()
-        assert (method(asked, random_state=2) != whole).any()
+        assert (method(rows_, random_state=2) != whole).any()
 
 
 def test_mean_draws_are_transform() -> None:
@@ -110,29 +110,30 @@ def test_mean_draws_are_transform() -> None:
     np.testing.assert_array_equal(draws, np.repeat(fitted().transform(X)[:, None], 3, 1))
 
 
-def test_noise_of_a_call_moves_along_the_gauge() -> None:
-    """Stronger noise, the same mean: presence 0.01 spreads the draws."""
+def test_noise_of_a_call_changes_the_draws() -> None:
+    """A small keep_prob is strong noise; a point law takes either argument."""
     rbse = fitted()
-    weak, strong = (rbse.sample_transform(X, 20, noise=p, random_state=0) for p in (0.999, 0.01))
+    weak, strong = (rbse.sample_transform(X, 20, keep_prob=p, random_state=0) for p in (0.999, 0.01))
     assert strong.std(1).mean() > 2 * weak.std(1).mean()
-    assert rbse.presence_.min() > 0.01
-    assert fitted(law="gaussian").sample_transform(X, 2, noise=0.5).shape == (len(X), 2, K)
-    assert fitted(law="point").sample_transform(X, 2, noise=0.5).shape == (len(X), 2, K)
+    assert rbse.keep_prob_.min() > 0.01
+    assert fitted(law="gaussian").sample_transform(X, 2, sigma=0.5).shape == (len(X), 2, K)
+    assert fitted(law="point").sample_transform(X, 2, keep_prob=0.5).shape == (len(X), 2, K)
+    assert fitted(law="point").sample_transform(X, 2, sigma=0.5).shape == (len(X), 2, K)
 
 
 def test_fitted_attributes() -> None:
     rbse = fitted()
-    assert rbse.components_.shape == rbse.presence_.shape == rbse.effective_components_.shape == (K, D)
+    assert rbse.components_.shape == rbse.keep_prob_.shape == rbse.effective_components_.shape == (K, D)
     assert rbse.intercept_hidden_.shape == (K,)
     assert rbse.intercept_visible_.shape == (D,)
-    p, W = rbse.presence_, rbse.components_
+    p, W = rbse.keep_prob_, rbse.components_
     np.testing.assert_allclose(
         rbse.effective_components_, np.log(1 - p + p * np.exp(W)), rtol=1e-3, atol=1e-5
     )
     assert len(rbse.history_) == rbse.n_iter_ == 300
-    assert fitted(law="gaussian").scale_.shape == (K, D)
-    assert not hasattr(rbse, "scale_")
-    assert not hasattr(fitted(law="gaussian"), "presence_")
+    assert fitted(law="gaussian").sigma_.shape == (K, D)
+    assert not hasattr(rbse, "sigma_")
+    assert not hasattr(fitted(law="gaussian"), "keep_prob_")
     assert list(rbse.get_feature_names_out()) == [f"rbse{j}" for j in range(K)]
     assert isinstance(rbse.alpha_["W"]["theta_bar"], np.ndarray)
 
@@ -149,8 +150,11 @@ def test_real_values() -> None:
     rbse = RBSE(4, visible="real", law="gaussian", n_epochs=2, random_state=0).fit(X[:, :2] * 0.5 + 0.2)
     assert ensemble(rbse).visible == "real"
     assert rbse.sample_transform(X[:3, :2] * 0.5, 5).shape == (3, 5, 4)
-    with pytest.raises(ValueError, match=r"visible must be 'binary' for score, got 'real'.*fit with"):
+    assert hasattr(fitted(), "score")
+    assert not hasattr(rbse, "score")
+    with pytest.raises(AttributeError) as caught:
         rbse.score(X[:, :2])
+    assert "visible must be 'binary' for score, got 'real'" in str(caught.value.__cause__)
 
 
 @pytest.mark.parametrize("algorithm", ["pcd", "cd", "algorithm1"])
@@ -159,7 +163,7 @@ def test_algorithms_learn(algorithm: str) -> None:
     assert rbse.log_likelihood(X).forward > RBSE(K, n_epochs=0).fit(X).log_likelihood(X).forward + 1
 
 
-def test_partial_fit_goes_on() -> None:
+def test_partial_fit_continues() -> None:
     rbse = RBSE(K, n_epochs=20, batch_size=20, random_state=0)
     assert rbse.partial_fit(X) is rbse
     first = rbse.score(X)
@@ -169,7 +173,7 @@ def test_partial_fit_goes_on() -> None:
     assert rbse.score(X) > first + 0.5
     assert len(rbse.history_) == 61
     assert np.any(rbse.chains_ != chains)
-    # A copy from disk has no chains under way, but goes on learning from where it was.
+    # A copy starts new chains, and continues from the same weights.
     again = pickle.loads(pickle.dumps(rbse))
     assert again.partial_fit(X).score(X) > first + 0.5
     assert len(again.history_) == 62
@@ -193,14 +197,14 @@ def test_samples_look_like_the_data() -> None:
     assert means_depart(torch.from_numpy(drawn[:, ::-1].copy()).double(), exact_mean)
 
 
-def test_imputed_entries_have_their_law() -> None:
+def test_imputed_entries_have_their_distribution() -> None:
     """E[v_i | rest] by enumeration of one missing unit, and the known ones untouched."""
     rbse = fitted()
     row = X[0].copy()
     row[3] = np.nan
     both = np.stack([np.where(np.isnan(row), x, row) for x in (0, 1)]).astype(np.float32)
     expected = 1 / (1 + np.exp(-float(np.diff(rbse.score_samples(both))[0])))
-    # The same row has the same noise in every place, so other seeds are asked.
+    # Equal rows have the same random numbers: vary the seed instead.
     many = [rbse.impute(row[None], n_sweeps=40, random_state=seed)[0] for seed in range(300)]
     found = many[0]
     entries = torch.tensor([[filled[3]] for filled in many], dtype=torch.float64)
@@ -212,7 +216,7 @@ def test_imputed_entries_have_their_law() -> None:
     np.testing.assert_array_equal(drawn[1], X[1])
 
 
-def test_outliers_are_pulled_further() -> None:
+def test_outliers_have_larger_scores() -> None:
     rbse = fitted()
     strange = 1 - np.roll(X, 3, axis=1)
     assert np.median(rbse.outlier_score(strange)) > 1.3 * np.median(rbse.outlier_score(X))
@@ -230,16 +234,15 @@ def test_inverse_transform_is_the_average_model() -> None:
 
 def test_from_rbm_keeps_the_distribution_or_the_weights() -> None:
     rbm = BernoulliRBM(K, n_iter=5, random_state=0).fit(X)
-    for law, noise in (("bernoulli", 0.1), ("gaussian", 0.7), ("point", None)):
-        same = RBSE.from_rbm(rbm, law=law, noise=noise)
+    settings: list[dict[str, Any]] = [{"keep_prob": 0.1}, {"law": "gaussian", "sigma": 0.7}, {"law": "point"}]
+    for setting in settings:
+        same = RBSE.from_rbm(rbm, **setting)
         np.testing.assert_allclose(same.transform(X), rbm.transform(X), rtol=2e-5)
         W, b, c = rbm.components_.T, rbm.intercept_visible_, rbm.intercept_hidden_
-        np.testing.assert_array_equal(
-            RBSE.from_rbm((W, b, c), law=law, noise=noise).transform(X), same.transform(X)
-        )
-    dropped = RBSE.from_rbm(rbm, noise=0.5, preserve="weights")
+        np.testing.assert_array_equal(RBSE.from_rbm((W, b, c), **setting).transform(X), same.transform(X))
+    dropped = RBSE.from_rbm(rbm, keep_prob=0.5, preserve="weights")
     np.testing.assert_allclose(dropped.components_, rbm.components_, rtol=1e-6)
-    assert (dropped.presence_ == 0.5).all()
+    assert (dropped.keep_prob_ == 0.5).all()
     assert np.abs(dropped.transform(X) - rbm.transform(X)).max() > 1e-4
     assert dropped.sample(3, n_sweeps=5).shape == (3, D)
 
@@ -275,7 +278,7 @@ def test_pipelines_grids_and_frames() -> None:
 def test_an_interrupted_fit_keeps_what_was_learned(monkeypatch: pytest.MonkeyPatch) -> None:
     interrupt_at(10, monkeypatch)
     rbse = RBSE(K, n_epochs=50, batch_size=20, random_state=0)
-    with pytest.raises(KeyboardInterrupt, match=r"stopped after 9 updates; .* partial_fit goes on"):
+    with pytest.raises(KeyboardInterrupt, match=r"stopped after 9 updates; .* partial_fit continues"):
         rbse.fit(X)
     assert rbse.transform(X).shape == (len(X), K)
     assert rbse.n_iter_ == 3
@@ -288,11 +291,11 @@ def test_few_rows_have_many_epochs() -> None:
     assert n_epochs_for(RBSE(n_epochs=3), 60) == 3
 
 
-def test_the_progress_bar_and_the_scaling_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_verbose_shows_progress_and_scaling(capsys: pytest.CaptureFixture[str]) -> None:
     RBSE(K, n_epochs=2, verbose=1).fit(X * 3)
-    said = "".join(capsys.readouterr())
-    assert "12 of 12 features are scaled" in said
-    assert "2/2" in said
+    shown = "".join(capsys.readouterr())
+    assert "12 of 12 features are scaled" in shown
+    assert "2/2" in shown
     RBSE(K, n_epochs=2).fit(X * 3)
     assert "".join(capsys.readouterr()) == ""
 

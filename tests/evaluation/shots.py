@@ -13,7 +13,7 @@ SMALL: dict[str, Any] = {"n_queries": 4, "n_episodes": 6, "random_state": 0}
 
 @dataclass
 class Noisy:
-    """An embedding with noise that is a function of the row; it counts its calls."""
+    """An embedding with noise that is a function of the row; it records its calls."""
 
     n_draws: int = 3
     calls: list[Any] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Built-in embeddings."""
+"""Baseline embeddings."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def test_shifts_are_those_of_a_loop() -> None:
         assert not departs(found)
 
 
-def test_shifts_the_other_way_are_seen() -> None:
+def test_shifts_in_the_other_direction_are_detected() -> None:
     """The twin: up for down, left for right."""
     assert departs(Shifts((3, 4)).representations(IMAGES), sign=-1)
 
@@ -58,7 +58,7 @@ def test_pixels_are_flat_and_dense() -> None:
 
 
 class Ensemble:
-    """A fitted ensemble that says how it was called."""
+    """A fitted ensemble that records its calls."""
 
     def __init__(self) -> None:
         self.calls: list[dict[str, Any]] = []
@@ -70,31 +70,31 @@ class Ensemble:
         self.calls.append({"n_draws": n_draws, **options})
         return np.repeat(X[:, None], n_draws, 1)
 
-    def dropped(self, presence: float) -> "Ensemble":
-        self.calls.append({"dropped": presence})
+    def dropped(self, keep_prob: float) -> "Ensemble":
+        self.calls.append({"dropped": keep_prob})
         return self
 
 
 def test_baselines_by_name() -> None:
     assert list(baselines(X)) == ["pixels", "PCA"]
     found = baselines(X, image_shape=(2, 3), ensemble=Ensemble())
-    names = ["pixels", "PCA", "shifts", "RBM", "DropConnect", "RBSE, clamped", "RBSE, walked"]
+    names = ["pixels", "PCA", "shifts", "RBM", "DropConnect", "RBSE, posterior", "RBSE, chain"]
     assert list(found) == names
     rows = few_shot(found, X, Y, **SMALL).rows
     assert list(rows.method.unique()) == names
 
 
-def test_an_ensemble_is_asked_for_its_four_representations() -> None:
+def test_an_ensemble_has_four_representations() -> None:
     ensemble = Ensemble()
     found = baselines(X, ensemble=ensemble, n_sweeps=7, random_state=3)
     np.testing.assert_array_equal(found["RBM"].transform(X), 2 * X)
-    for name in ("DropConnect", "RBSE, clamped", "RBSE, walked"):
+    for name in ("DropConnect", "RBSE, posterior", "RBSE, chain"):
         assert found[name].representations(X).shape == (60, 10, 6)
     assert ensemble.calls == [
         {"dropped": 0.5},
         {"n_draws": 10, "random_state": 3, "source": "prior"},
         {"n_draws": 10, "random_state": 3},
-        {"n_draws": 10, "random_state": 3, "n_sweeps": 7, "noise": 0.01},
+        {"n_draws": 10, "random_state": 3, "n_sweeps": 7, "keep_prob": 0.01},
     ]
 
 
@@ -120,7 +120,7 @@ def test_principal_components_are_fitted_on_what_is_given() -> None:
         (lambda: baselines(X, n_components=0), "n_components must be >= 1, got 0"),
         (
             lambda: baselines(X.tolist()[0]),
-            r"X_unlabeled must have shape \(N, D\), got \(6,\); pass one row per",
+            r"X_unlabeled must have shape \(N, D\), got \(6,\); pass a matrix",
         ),
     ],
 )

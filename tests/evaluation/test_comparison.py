@@ -1,6 +1,7 @@
-"""Few-shot evaluation against loops: every kind of method, the same episodes, one call of an embedding."""
+"""Few-shot evaluation against loops: all kinds of methods, the same episodes, one call of an embedding."""
 
 import os
+import subprocess
 import sys
 from typing import Any
 
@@ -50,8 +51,8 @@ def test_draws_are_classified_as_by_loops(n_shots: int) -> None:
     assert own == pytest.approx(oracle(n_shots))
 
 
-def test_classifying_one_draw_is_seen() -> None:
-    """The twin: a query that is classified by its first draw alone."""
+def test_classifying_by_one_draw_is_detected() -> None:
+    """The twin: queries classified by their first draw alone."""
     assert accuracies({"noisy": Noisy()})["noisy"] != pytest.approx(oracle(1, n_averaged=1))
 
 
@@ -65,7 +66,7 @@ def test_classifiers_are_fitted_on_the_support() -> None:
     assert not hasattr(KNN, "classes_")
 
 
-def test_all_forms_of_an_embedding_are_one() -> None:
+def test_all_forms_of_an_embedding_agree() -> None:
     pca = PCA(3).fit(X)
     found = accuracies(
         {
@@ -87,7 +88,7 @@ def test_a_classifier_that_transforms_is_a_classifier() -> None:
     assert accuracies({"lda": lda}, n_shots=3)["lda"] == accuracies({"lda": lda}, n_shots=3)["lda"]
 
 
-def test_data_come_in_any_form() -> None:
+def test_data_of_any_type() -> None:
     methods = {"pixels": pixels, "knn": KNN}
     expected = few_shot(methods, X, Y, **SMALL).rows
     for form in (X.tolist(), torch.from_numpy(X), sparse.coo_matrix(X)):
@@ -103,7 +104,7 @@ def test_all_methods_see_the_same_episodes() -> None:
     assert found["one"] != accuracies({"one": "pixels"}, random_state=1)["one"]
 
 
-def test_an_embedding_is_called_once_with_the_examples_of_all_episodes() -> None:
+def test_an_embedding_is_called_once_with_the_rows_of_all_episodes() -> None:
     noisy = Noisy()
     few_shot({"noisy": noisy}, X, Y, n_shots=[1, 3], **SMALL)
     episodes = draw_episodes(Y, n_shots=3, **SMALL)
@@ -136,7 +137,7 @@ def test_small_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_fewer_ways_are_fewer_classes() -> None:
-    """A classifier that knows what it was fitted on."""
+    """A classifier that records the classes it was fitted to."""
     seen = []
 
     class Spy(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -153,7 +154,7 @@ def test_fewer_ways_are_fewer_classes() -> None:
 
 
 class Threads(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Right where torch has one thread."""
+    """Predicts whether torch has one thread."""
 
     def fit(self, X: Any, y: Any) -> Any:
         return self
@@ -174,12 +175,36 @@ def test_a_worker_has_one_thread_and_the_caller_its_own(parent: int, right: floa
         torch.set_num_threads(1)
 
 
+class Represented(KNeighborsClassifier):  # type: ignore[misc]
+    """A classifier that represents all rows once."""
+
+    calls = 0
+
+    def represented(self, X: Any) -> tuple[Any, Any]:
+        Represented.calls += 1
+        return KNeighborsClassifier(1), 2 * X
+
+
+def test_a_classifier_may_represent_rows_once() -> None:
+    found = accuracies({"own": Represented(), "plain": KNN}, n_shots=[1, 2])
+    assert found["own"] == found["plain"]
+    assert Represented.calls == 1
+
+
+def test_the_package_is_imported_without_torch() -> None:
+    code = "import sys, ebse.evaluation; assert 'torch' not in sys.modules, 'torch'"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    twin = code.replace("ebse.evaluation;", "ebse.evaluation; ebse.evaluation.fit_logistic;")
+    assert subprocess.run([sys.executable, "-c", twin], capture_output=True, check=False).returncode == 1
+
+
 @pytest.mark.slow
 def test_processes_agree() -> None:
     assert accuracies({"knn": KNN}, n_jobs=2) == accuracies({"knn": KNN})
 
 
-def test_progress_is_shown_when_asked(capfd: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_shown_on_request(capfd: pytest.CaptureFixture[str]) -> None:
     few_shot({"pixels": "pixels"}, X, Y, **SMALL)
     assert capfd.readouterr() == ("", "")
     few_shot({"my pixels": "pixels"}, X, Y, progress=True, **SMALL)
@@ -208,7 +233,7 @@ def test_progress_is_shown_when_asked(capfd: pytest.CaptureFixture[str]) -> None
         (
             {"a": lambda X: X[:3]},
             {},
-            r"estimators\['a'\] must give an array \(\d+, K\) or \(\d+, n_draws, K\), got shape \(3, 6\); return one row per example",
+            r"estimators\['a'\] must give an array \(\d+, K\) or \(\d+, n_draws, K\), got shape \(3, 6\); return one row per row",
         ),
         (
             {"a": lambda X: X.astype(str)},
@@ -230,12 +255,12 @@ def test_progress_is_shown_when_asked(capfd: pytest.CaptureFixture[str]) -> None
         (
             {"a": "pixels"},
             {"n_shots": 17},
-            r"y must have at least n_shots \+ n_queries = 17 \+ 4 = 21 examples",
+            r"y must have at least n_shots \+ n_queries = 17 \+ 4 = 21 rows",
         ),
         (
             {"a": "pixels"},
             {"y": Y[:5]},
-            r"X and y must have one row per example, got shapes \(60, 6\) and \(5,\); pass a label",
+            r"X and y must have the same number of rows, got shapes \(60, 6\) and \(5,\); pass a label",
         ),
     ],
 )
@@ -244,12 +269,10 @@ def test_errors(methods: Any, options: dict[str, Any], message: str) -> None:
         few_shot(methods, X, **{"y": Y, **SMALL, **options})
 
 
-def test_regressions_without_an_end_are_said() -> None:
+def test_regressions_that_do_not_converge_warn() -> None:
     scales = X * np.array([1e-6, *[1e6] * (X.shape[1] - 1)])
     hard = np.random.default_rng(0).permutation(Y)
-    with pytest.warns(
-        ConvergenceWarning, match=r"logistic regressions on scales did not come to an end in 100"
-    ):
+    with pytest.warns(ConvergenceWarning, match=r"logistic regressions on scales did not converge in 100"):
         few_shot(
             {"scales": lambda rows: scales[: len(rows)] + rows}, X, hard, n_shots=5, n_queries=2, n_episodes=3
         )
@@ -262,7 +285,7 @@ def test_missing_labels_are_refused(missing: Any) -> None:
         few_shot({"pixels": "pixels"}, X, y)
 
 
-def test_what_learned_from_a_frame_gets_one() -> None:
+def test_an_estimator_fitted_to_a_frame_gets_a_frame() -> None:
     frame = pd.DataFrame(X, columns=[f"feature {i}" for i in range(X.shape[1])])
     found, plain = (
         few_shot({"PCA": PCA(2).fit(rows)}, rows, Y, n_queries=2, n_episodes=3, random_state=0).rows

@@ -1,4 +1,4 @@
-"""Episodes: who is in them, and that a seed decides it."""
+"""Episodes: their rows and classes, and reproducibility by seed."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from monte_carlo import means_depart
 Y = np.array(list("aaaaaabbbbbbbcccccccc"))
 
 
-def test_examples_are_of_their_class_and_differ() -> None:
+def test_rows_are_of_their_class_and_distinct() -> None:
     episodes = draw_episodes(Y, n_ways=2, n_shots=2, n_queries=4, n_episodes=30, random_state=0)
     assert episodes.support.shape == (30, 2, 2)
     assert episodes.queries.shape == (30, 2, 4)
@@ -52,29 +52,29 @@ def test_without_a_seed_episodes_differ_even_if_numpy_is_seeded() -> None:
     assert (found[0] != found[1]).any()
 
 
-def shares(support: np.ndarray[Any, Any]) -> torch.Tensor:
-    """Which examples of class c are the shot of an episode (E, 8)."""
+def chosen(support: np.ndarray[Any, Any]) -> torch.Tensor:
+    """Which rows of class c are the shot of an episode (E, 8)."""
     return torch.from_numpy(support[:, 2] == np.flatnonzero(Y == "c")).double()
 
 
-def test_every_example_is_drawn_equally_often() -> None:
+def test_every_row_is_drawn_equally_often() -> None:
     episodes = draw_episodes(Y, n_queries=2, n_episodes=2000, random_state=1)
     uniform = torch.full((8,), 1 / 8)
-    assert not means_depart(shares(episodes.support), uniform, variance=uniform * 7 / 8)
+    assert not means_depart(chosen(episodes.support), uniform, variance=uniform * 7 / 8)
 
 
-def test_preferred_examples_are_seen() -> None:
-    """The twin: the first example is taken once more in ten episodes."""
+def test_a_preferred_row_is_detected() -> None:
+    """The twin: the first row is chosen once more in ten episodes."""
     support = draw_episodes(Y, n_queries=2, n_episodes=2000, random_state=1).support
     support[::10, 2] = np.flatnonzero(Y == "c")[0]
     uniform = torch.full((8,), 1 / 8)
-    assert means_depart(shares(support), uniform, variance=uniform * 7 / 8)
+    assert means_depart(chosen(support), uniform, variance=uniform * 7 / 8)
 
 
 @pytest.mark.parametrize(
     ("y", "options", "message"),
     [
-        (Y, {"n_shots": 5}, r"y must have at least n_shots \+ n_queries = 5 \+ 2 = 7 examples of each class, got 6 of class 'a'; lower n_shots or n_queries, or leave the class out"),
+        (Y, {"n_shots": 5}, r"y must have at least n_shots \+ n_queries = 5 \+ 2 = 7 rows of each class, got 6 of class 'a'; lower n_shots or n_queries, or leave the class out"),
         (Y.astype(object), {"n_shots": 5}, "got 6 of class 'a'; lower n_shots or n_queries"),
         (Y, {"n_ways": 4}, "n_ways must be <= 3, the classes in y, got 4; lower it or pass None"),
         (Y, {"n_ways": 1}, "n_ways must be >= 2, got 1"),
@@ -82,8 +82,8 @@ def test_preferred_examples_are_seen() -> None:
         (Y, {"n_queries": 0}, "n_queries must be >= 1, got 0"),
         (Y, {"n_episodes": 2.5}, "n_episodes must be a whole number, got 2.5"),
         (Y, {"random_state": "seed"}, "random_state must be None, an int .* got 'seed'; pass an int"),
-        (Y[:, None], {}, r"y must have shape \(N,\), got \(21, 1\); pass one label per example"),
-        (Y[:6], {}, "y must have at least 2 classes, got 1; pass examples of more classes"),
+        (Y[:, None], {}, r"y must have shape \(N,\), got \(21, 1\); pass one label per row"),
+        (Y[:6], {}, "y must have at least 2 classes, got 1; pass rows of more classes"),
     ],
 )  # fmt: skip
 def test_errors(y: Any, options: dict[str, Any], message: str) -> None:

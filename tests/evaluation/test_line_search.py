@@ -7,7 +7,7 @@ from torch import Tensor
 from ebse.evaluation._line_search import CURVATURE, DECREASE, Phi, wolfe_lengths
 
 CENTERS = torch.logspace(-4, 4, 33)
-"""Where parabolas have their minimum, with a first trial at 1."""
+"""Minima of the parabolas; the first trial is at 1."""
 GAP = torch.linspace(0.1, 12.0, 33)
 
 
@@ -16,7 +16,7 @@ def parabola(t: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def separable(t: Tensor) -> tuple[Tensor, Tensor]:
-    """A cross-entropy that falls for ever and one that turns: log(1 + exp(−t)) + log(1 + exp(t − gap))."""
+    """A decreasing and an increasing cross-entropy: log(1 + exp(−t)) + log(1 + exp(t − gap))."""
     softplus = torch.nn.functional.softplus
     return softplus(-t) + softplus(t - GAP) * 1e-3, -torch.sigmoid(-t) + torch.sigmoid(t - GAP) * 1e-3
 
@@ -42,7 +42,7 @@ def test_the_first_trial_does_not() -> None:
     assert violations(separable, torch.full_like(GAP, 1e3)).any()
 
 
-def test_a_function_does_not_see_the_others() -> None:
+def test_functions_are_independent() -> None:
     value, slope = parabola(torch.zeros_like(CENTERS))
     together, _ = wolfe_lengths(parabola, value, slope, torch.ones_like(CENTERS))
     for i, center in enumerate(CENTERS):

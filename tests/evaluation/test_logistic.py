@@ -1,4 +1,4 @@
-"""The batched logistic regression: scikit-learn's, episode by episode."""
+"""The batched logistic regression against scikit-learn, episode by episode."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def coefficients_depart(fit: LogisticFit, models: list[Any]) -> bool:
 
 
 def agreement(fit: LogisticFit, X: Any, y: Any, queries: Any) -> float:
-    """The share of queries that scikit-learn classifies alike."""
+    """The fraction of queries that scikit-learn classifies alike."""
     own = predict_proba(fit, queries).argmax(-1)
     other = [
         LogisticRegression(C=np.inf).fit(*rows).predict(q) for *rows, q in zip(X, y, queries, strict=True)
@@ -63,23 +63,23 @@ def test_coefficients_are_those_of_scikit_learn(n_classes: int) -> None:
 
 
 @pytest.mark.parametrize("settings", [{"C": 100.0}, {"C": np.inf, "fit_intercept": False}])
-def test_a_penalty_or_no_intercept_is_seen(settings: dict[str, Any]) -> None:
-    """The twin: the verdict tells other regressions apart."""
+def test_a_penalty_or_a_missing_intercept_is_detected(settings: dict[str, Any]) -> None:
+    """The twin: other regressions depart."""
     X, y = overlapping(3)
     fit = fit_logistic(X, y, n_classes=3, **TIGHT)  # type: ignore[arg-type]
     models = [LogisticRegression(**settings, **TIGHT).fit(*rows) for rows in zip(X, y, strict=True)]
     assert coefficients_depart(fit, models)
 
 
-def test_separable_rows_end_where_scikit_learn_ends() -> None:
+def test_separable_rows_stop_where_scikit_learn_stops() -> None:
     X, y, queries = few_shot_rows()
     fit = fit_logistic(X, y, n_classes=5)
     assert fit.converged.all()
     assert agreement(fit, X, y, queries) > 0.99
 
 
-def test_another_end_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The twin: a line search of its own, as good as any, ends at another classifier."""
+def test_another_line_search_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin: another valid line search stops at another classifier."""
 
     def halving(phi: Any, value: Any, slope: Any, first: Any) -> Any:
         t = 100 * first
@@ -108,7 +108,7 @@ def test_the_gradient_falls_to_the_tolerance(tol: float) -> None:
             assert (np.abs(slopes).max() <= tol * (1 + 1e-9)) == falls
 
 
-def test_episodes_do_not_see_each_other() -> None:
+def test_episodes_are_independent() -> None:
     X, y, _ = few_shot_rows()
     together = fit_logistic(X, y, n_classes=5)
     for e in range(3):
@@ -134,7 +134,7 @@ def test_probabilities_are_softmax_of_the_logits() -> None:
             np.testing.assert_allclose(p[e, i], np.exp(z) / np.sum(np.exp(z)), rtol=1e-10)
 
 
-def test_rows_come_in_any_form_and_threads_stay() -> None:
+def test_rows_of_any_type_and_the_number_of_threads() -> None:
     X, y = overlapping(2)
     X = X.astype(np.float32)
     expected, n_threads = fit_logistic(X, y, n_classes=2).weights, torch.get_num_threads()

@@ -1,15 +1,15 @@
-"""Summaries: means and Student's intervals, against SciPy's tests."""
+"""Summaries: means and Student's confidence intervals, against SciPy's tests."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from ebse.evaluation import FewShotResult
+from ebse.evaluation import FewShotResult, mean_interval
 
 RNG = np.random.default_rng(2)
 EASE = RNG.normal(size=20)
-"""What makes an episode easy for all methods."""
+"""Easiness of an episode, common to all methods."""
 ONE, TWO = (0.7 + 0.1 * EASE + 0.02 * RNG.normal(size=20) for _ in range(2))
 
 
@@ -38,8 +38,8 @@ def test_summaries_are_those_of_students_tests() -> None:
         assert np.isnan(table.loc[k, "one"]["difference"])
 
 
-def test_intervals_end_where_accuracies_do() -> None:
-    """Two episodes each, all right or half: Student's intervals reach beyond 0 and 1."""
+def test_intervals_are_clipped_to_the_range_of_accuracies() -> None:
+    """Student's intervals of two episodes reach beyond 0 and 1."""
     rows = [
         {"method": name, "n_shots": 1, "episode": i, "accuracy": accuracy}
         for name, pair in (("low", (0.0, 0.1)), ("high", (0.9, 1.0)))
@@ -50,8 +50,16 @@ def test_intervals_end_where_accuracies_do() -> None:
     assert (found["mean"] == [0.05, 0.95]).all()
 
 
-def test_an_unpaired_interval_is_another() -> None:
-    """The twin: without pairs the ease of episodes hides the difference."""
+def test_intervals_of_a_mean() -> None:
+    low, high = stats.ttest_1samp(ONE, 0).confidence_interval(0.95)
+    np.testing.assert_allclose(mean_interval(ONE), (ONE.mean(), low, high, ONE.std(ddof=1)))
+    alone = mean_interval([0.5])
+    assert alone.mean == 0.5
+    assert np.isnan([alone.low, alone.high, alone.std]).all()
+
+
+def test_an_unpaired_interval_is_wider() -> None:
+    """The twin: without pairs the easiness of episodes hides the difference."""
     row = result().summary().set_index(["n_shots", "method"]).loc[1, "two"]
     unpaired = stats.ttest_ind(TWO, ONE).confidence_interval(0.95)
     assert row["difference_high"] - row["difference_low"] < 0.5 * (unpaired.high - unpaired.low)
@@ -70,7 +78,7 @@ def test_one_episode_has_no_interval() -> None:
 
 
 @pytest.mark.parametrize("show", [str, repr])
-def test_a_table_can_be_read(show: type[str]) -> None:
+def test_the_table_has_one_line_per_method(show: type[str]) -> None:
     title, header, *lines = show(result()).splitlines()
     assert title == "Few-shot accuracy, 20 episodes"
     assert " ".join(header.split()) == "shots method accuracy 95 % interval − one 95 % interval"

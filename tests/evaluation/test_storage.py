@@ -1,4 +1,4 @@
-"""Interrupted evaluations: what is finished is not computed again, and no other file is taken for theirs."""
+"""Checkpoints: finished episodes are not computed again, and files of other evaluations are refused."""
 
 import json
 from pathlib import Path
@@ -21,11 +21,11 @@ from evaluation.shots import SMALL, Noisy, X, Y
 
 
 class StopError(Exception):
-    """Breaks an evaluation off."""
+    """Interrupts an evaluation."""
 
 
 class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """The class of the first row, which may break off; fits are counted over all clones."""
+    """A classifier that may raise; fits are counted over all clones."""
 
     fits = 0
     breaks_at = -1
@@ -52,7 +52,7 @@ def run(path: Path | None, noisy: Any = None, **options: Any) -> FewShotResult:
 
 
 def broken(path: Path, at: int = 8) -> None:
-    """An evaluation that ends with the embedding done, and 8 of the 12 episodes of the classifier."""
+    """An evaluation interrupted after the embedding and 8 of the 12 episodes of the classifier."""
     Classifier.fits, Classifier.breaks_at = 0, at
     with pytest.raises(StopError):
         run(path)
@@ -70,7 +70,7 @@ def test_a_resumed_evaluation_computes_the_rest(tmp_path: Path) -> None:
 
 
 def test_without_a_checkpoint_everything_is_computed_again(tmp_path: Path) -> None:
-    """The twin: the counts above are of work, not of nothing."""
+    """The twin: a new file needs all the work."""
     broken(tmp_path / "rows.jsonl")
     noisy = Noisy()
     run(tmp_path / "others.jsonl", noisy)
@@ -88,7 +88,7 @@ def test_a_finished_file_is_read_only(tmp_path: Path) -> None:
     assert Classifier.fits == 0
 
 
-def test_an_embedding_goes_on_in_the_middle_with_the_same_draws(tmp_path: Path) -> None:
+def test_an_embedding_continues_with_the_same_draws(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     whole = run(path)
     lines = path.read_bytes().splitlines(keepends=True)
@@ -101,7 +101,7 @@ def test_an_embedding_goes_on_in_the_middle_with_the_same_draws(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("left", [1, 20, -1])
-def test_a_torn_last_line_is_forgotten(left: int, tmp_path: Path) -> None:
+def test_an_incomplete_last_line_is_dropped(left: int, tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     whole = run(path)
     lines = path.read_bytes().splitlines(keepends=True)
@@ -112,7 +112,7 @@ def test_a_torn_last_line_is_forgotten(left: int, tmp_path: Path) -> None:
     assert all(json.loads(line) for line in path.read_text().splitlines())
 
 
-def test_without_a_seed_the_episodes_of_the_file_go_on(tmp_path: Path) -> None:
+def test_without_a_seed_the_episodes_of_the_file_continue(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     first = run(path, random_state=None)
     assert run(path, random_state=None).rows.equals(first.rows)
@@ -178,28 +178,30 @@ def test_methods_are_described_by_what_decides_their_rows() -> None:
         Shifts(3),
         Draws(noise),
         Draws(noise, 5),
-        Draws(noise, options={"noise": 0.5}),
+        Draws(noise, options={"keep_prob": 0.5}),
     ]
     found = [describe(method) for method in methods]
     assert len(set(found)) == len(found)
     assert not any("0x" in text for text in found)
 
 
-def test_what_was_learned_belongs_to_a_method() -> None:
-    """Also within another estimator, and also where it is kept by name."""
+def test_descriptions_depend_on_what_was_learned() -> None:
+    """Also within another estimator, and within a dict of arrays."""
     rows = np.random.default_rng(0).random((30, 4))
     one, other = PCA(2).fit(rows), PCA(2).fit(rows[:20])
     assert describe(one) == describe(PCA(2).fit(rows))
     assert describe(one) != describe(other)
     assert describe(FrozenEstimator(one)) != describe(FrozenEstimator(other))
     first, second = (RBSE(2, n_epochs=1, random_state=0).fit(part) for part in (rows, rows[:20]))
+    before = describe(first)
+    assert describe(first.partial_fit(rows)) != before
     assert describe(Draws(first)) != describe(Draws(second))
     assert describe(RBSEClassifier(FrozenEstimator(first))) != describe(
         RBSEClassifier(FrozenEstimator(second))
     )
 
 
-def test_what_was_learned_within_others_belongs_to_a_method() -> None:
+def test_descriptions_depend_on_what_nested_estimators_learned() -> None:
     rows = np.random.default_rng(0).random((30, 4))
     pipes = [make_pipeline(StandardScaler(), PCA(2)).fit(part) for part in (rows, rows[:20], rows)]
     assert describe(pipes[0]) == describe(pipes[2]) != describe(pipes[1])
@@ -218,17 +220,17 @@ def test_a_classifier_is_fitted_anew_whatever_it_had_learned() -> None:
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_an_interruption_says_how_to_go_on(kept: bool, tmp_path: Path) -> None:
+def test_an_interruption_says_how_to_continue(kept: bool, tmp_path: Path) -> None:
     def stop(X: Any) -> Any:
         raise KeyboardInterrupt
 
     path = tmp_path / "rows.jsonl"
-    said = "finished episodes are in .*rows.jsonl; the same call goes on" if kept else "pass checkpoint="
+    said = "finished episodes are in .*rows.jsonl; the same call continues" if kept else "pass checkpoint="
     with pytest.raises(KeyboardInterrupt, match=said):
         few_shot({"stop": stop}, X, Y, n_queries=2, n_episodes=2, checkpoint=path if kept else None)
 
 
-def test_the_same_method_in_another_place_has_the_same_description() -> None:
+def test_descriptions_do_not_depend_on_addresses() -> None:
     assert describe(lambda X: X) == describe(lambda X: X)
     assert describe(KNeighborsClassifier(metric=lambda a, b: 0)) == describe(
         KNeighborsClassifier(metric=lambda a, b: 0)

@@ -1,4 +1,4 @@
-"""NumPy's files: what good ones give."""
+"""NumPy files: rows of good files."""
 
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ def test_a_column_of_labels(tmp_path: Path) -> None:
     assert rows.labels.tolist() == ["0", "1", "2", None] * 2
 
 
-def test_columns_that_were_learned_from(tmp_path: Path) -> None:
+def test_columns_of_the_run_in_any_order(tmp_path: Path) -> None:
     rows = read_rows(saved(tmp_path, X), only=("3", "1"))
     np.testing.assert_array_equal(rows.X, X[:, [3, 1]])
     assert rows.labels is None
@@ -79,8 +79,12 @@ def test_one_of_several_arrays(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read_rows(tmp_path / "x.npz", array="test").X, 1 - X)
 
 
-def test_arrays_of_our_own(tmp_path: Path) -> None:
+def test_arrays_of_a_run_folder(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", a=X, b=X[0])
     assert list(read_arrays(tmp_path / "x.npz", "b")) == ["b"]
     with pytest.raises(ValueError, match="restore it from a copy"):
         read_arrays(tmp_path / "x.npz", "c")
+    np.savez(tmp_path / "empty.npz", shape=np.array([], dtype=np.int64), word=np.array("a"))
+    held = read_arrays(tmp_path / "empty.npz", "shape", "word")
+    assert held["shape"].shape == (0,)
+    assert str(held["word"]) == "a"

@@ -1,4 +1,4 @@
-"""Whatever a file holds, reading it gives finite rows or says what is wrong with it."""
+"""Whatever a file holds, reading it gives finite rows or an error in words."""
 
 import gzip
 import tempfile
@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cli.bad_files import BITS, GRAY, idx, npy, npz
 from ebse.io import read_rows
+from ebse.io.cells import escaped, is_number, unescaped
+from ebse.io.tables import _Table
 
 Test = Callable[..., None]
 LINES = ["a,b,c", "0,1,1", "1,0,0.5", '"1",0,x', "0,,nan", "\ufeff"]
@@ -79,6 +82,91 @@ def test_any_text(text: str, missing: bool, label: str | None) -> None:
 )
 def test_lines_and_delimiters(lines: list[str], delimiter: str) -> None:
     assert_read_or_refused("x.csv", "\n".join(lines).encode(), delimiter=delimiter)
+
+
+CELLS = st.sampled_from(
+    [
+        "0",
+        "1",
+        "2.5",
+        "-3",
+        "1e5",
+        "+4",
+        " 0 ",
+        "0x1",
+        "1_0",
+        "nan",
+        "NA",
+        "",
+        "?",
+        "inf",
+        "1e30",
+        "true",
+        "FALSE",
+        "x",
+        "None",
+        "12345678901234567890",
+        "1e400",
+        ".5",
+        "5.",
+        "1e",
+        "1 2",
+        "1\t",
+        "²",
+        "1.5E+3",
+        "+inf",
+        "5%",
+    ]
+)
+
+
+@often
+@given(
+    st.lists(st.lists(CELLS, min_size=1, max_size=4), max_size=6),
+    st.sampled_from(["\n", "\r\n", "\n\n", "\r", "\n \n"]),
+    st.sampled_from(["a,b,c", "0,1", "a,k"]),
+    st.booleans(),
+    st.sampled_from([None, "a", "c"]),
+)
+def test_pandas_and_the_line_reader_agree(
+    cells: list[list[str]], end: str, names: str, missing: bool, label: str | None
+) -> None:
+    """The fast reader gives the rows of the line reader, or leaves the table to it."""
+    text = end.join([names, *(",".join(line) for line in cells)])
+    found = []
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        path = Path(folder) / "x.csv"
+        path.write_bytes(text.encode())
+        for fast in (True, False):
+            if not fast:
+                patch.setattr(_Table, "_by_pandas", lambda *_: None)
+            try:
+                rows = read_rows(path, missing=missing, label=label)
+                labels = None if rows.labels is None else rows.labels.tolist()
+                found.append((repr(rows.X.tolist()), labels, rows.names, rows.notes))
+            except ValueError as error:
+                found.append((str(error), None, (), ()))
+    assert found[0] == found[1]
+
+
+def test_plain_tables_are_read_by_pandas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin of the test above: it would also hold if pandas never read anything."""
+    monkeypatch.setattr(_Table, "_by_line", lambda *_: pytest.fail("read line by line"))
+    (tmp_path / "x.csv").write_text("a,b,k\n1,2.5,x\n0,1e5,\n")
+    rows = read_rows(tmp_path / "x.csv", label="k")
+    np.testing.assert_array_equal(rows.X, [[1, 2.5], [0, 1e5]])
+
+
+TEXTS = st.text(st.sampled_from("=+-@\t\r'\"a1., "), max_size=6)
+
+
+@often
+@given(st.one_of(st.text(max_size=6), TEXTS))
+def test_escaped_cells_survive(text: str) -> None:
+    cell = escaped(text)
+    assert unescaped(cell) == text
+    assert not cell.startswith(("=", "+", "@", "\t"))
+    assert not cell.startswith("-") or is_number(cell)
 
 
 @often

@@ -1,10 +1,12 @@
 """Images: folders of them, and idx files."""
 
 import gzip
+import io
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from cli.bad_files import GRAY, idx, image
 from ebse.datasets._download import FILES
@@ -24,7 +26,6 @@ def pictures(folder: Path, *places: str, kind: str = "PNG") -> Path:
 def test_a_folder(suffix: str, kind: str, tmp_path: Path) -> None:
     names = [f"{i}.{suffix}" for i in range(6)]
     pictures(tmp_path, *names, kind=kind)
-    (tmp_path / "readme.txt").write_text("not an image")
     rows = read_rows(tmp_path)
     np.testing.assert_array_equal(rows.X, FLAT)
     assert (str(rows.X.dtype), rows.shape, rows.files) == ("uint8", (4, 3), tuple(names))
@@ -47,7 +48,7 @@ def test_subfolders_are_labels(tmp_path: Path) -> None:
     assert read_rows(tmp_path).labels is None
 
 
-def test_images_like_those_learned_from(tmp_path: Path) -> None:
+def test_images_of_the_size_of_the_run(tmp_path: Path) -> None:
     pictures(tmp_path, "1.png")
     names = tuple(map(str, range(12)))
     assert read_rows(tmp_path, only=names, label="kind").labels is None
@@ -72,7 +73,7 @@ def test_idx_of_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["mine", "digits", "mnist"])
 def test_a_folder_like_mnist(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also one with the name of a data set that ebse knows, given from where it is."""
+    """Also one with the name of a data set of ebse, given by a relative path."""
     monkeypatch.chdir(tmp_path)
     Path(name).mkdir()
     y = np.array([3, 1, 2, 3, 0, 1], dtype=np.uint8)
@@ -83,3 +84,45 @@ def test_a_folder_like_mnist(name: str, tmp_path: Path, monkeypatch: pytest.Monk
     assert rows.labels is not None
     assert rows.labels.tolist() == [str(k) for k in y]
     assert read_rows(name).labels is None
+
+
+@pytest.mark.parametrize(("suffix", "kind"), [("webp", "WEBP"), ("tif", "TIFF"), ("TIFF", "TIFF")])
+def test_other_formats(suffix: str, kind: str, tmp_path: Path) -> None:
+    for i in range(2):
+        file = io.BytesIO()
+        options = {"lossless": True} if kind == "WEBP" else {}
+        Image.fromarray(GRAY[i]).save(file, kind, **options)
+        (tmp_path / f"{i}.{suffix}").write_bytes(file.getvalue())
+    # WebP stores colors, from which gray values are computed: rounded, not lossy.
+    assert (abs(read_rows(tmp_path).X.astype(int) - FLAT[:2]) <= 1).all()
+
+
+def test_other_files_of_a_folder_are_counted(tmp_path: Path) -> None:
+    pictures(tmp_path, "1.png", "2.png")
+    for name in ("a.gif", "b.gif", "notes.txt", "LICENSE", ".hidden"):
+        (tmp_path / name).touch()
+    with pytest.warns(UserWarning, match=r"not read as images: 2 \.gif, 1 no suffix, 1 \.txt") as caught:
+        assert len(read_rows(tmp_path).X) == 2
+    assert len(caught) == 1
+
+
+def test_photos_are_turned_upright(tmp_path: Path) -> None:
+    """EXIF orientation 6: the camera was turned, and the picture is shown rotated by 90 degrees clockwise."""
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    for name in ("1.png", "2.png"):
+        Image.fromarray(GRAY[0]).save(tmp_path / name, exif=exif)
+    rows = read_rows(tmp_path)
+    assert rows.shape == (3, 4)
+    np.testing.assert_array_equal(rows.X[0].reshape(3, 4), np.rot90(GRAY[0], -1))
+
+
+@pytest.mark.parametrize("mode", ["LA", "RGBA", "P"])
+def test_transparent_parts_are_white(mode: str, tmp_path: Path) -> None:
+    """Left half black and opaque, right half black and transparent."""
+    alpha = np.tile(np.array([255, 255, 0, 0], np.uint8), (3, 1))
+    image = Image.merge("LA", (Image.new("L", (4, 3)), Image.fromarray(alpha)))
+    image = image.convert("RGBA").quantize(2) if mode == "P" else image.convert(mode)
+    for name in ("1.png", "2.png"):
+        image.save(tmp_path / name)
+    np.testing.assert_array_equal(read_rows(tmp_path).X[0].reshape(3, 4), 255 - alpha)

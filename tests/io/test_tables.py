@@ -1,4 +1,4 @@
-"""Tables: what good ones give."""
+"""Tables: rows of good files."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def test_columns_are_dropped(tmp_path: Path) -> None:
     assert rows.names == ("a",)
 
 
-def test_yes_and_no(tmp_path: Path) -> None:
+def test_truth_values(tmp_path: Path) -> None:
     np.testing.assert_array_equal(
         read_rows(written(tmp_path, "a,b\nTrue,false\nFALSE,true\n")).X, [[1, 0], [0, 1]]
     )
@@ -67,28 +67,34 @@ def test_delimiters(name: str, delimiter: str, given: str | None, tmp_path: Path
     assert read_rows(path, delimiter=given).names == ("a", "b")
 
 
-def test_no_names(tmp_path: Path) -> None:
-    rows = read_rows(written(tmp_path, "0.5,1,7\n1,0,8"))
-    assert rows.names == ("0", "1", "2")
-    assert rows.X.shape == (2, 3)
-    assert "no names" in rows.notes[0]
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_table_without_column_names(quote: str, tmp_path: Path) -> None:
+    """Also read line by line, where there are quotes."""
+    path = written(tmp_path, f"0.5,1,{quote}7{quote}\n1,0,8")
+    rows = read_rows(path, header=False, label="2")
+    assert rows.names == ("0", "1")
+    np.testing.assert_array_equal(rows.X, [[0.5, 1], [1, 0]])
+    assert rows.labels is not None
+    assert rows.labels.tolist() == ["7", "8"]
+    with pytest.raises(ValueError, match=r"got numbers \(0.5, 1, 7\); .* pass --no-header"):
+        read_rows(path)
 
 
 @pytest.mark.parametrize("start", [0, 1])
-def test_numbers_that_count_are_names(start: int, tmp_path: Path) -> None:
+def test_consecutive_numbers_are_column_names(start: int, tmp_path: Path) -> None:
     rows = read_rows(written(tmp_path, f"{start},{start + 1}\n5,6\n7,8\n"))
     assert rows.names == (str(start), str(start + 1))
     assert len(rows.X) == 2
 
 
-def test_numbers_of_rows_are_left_out(tmp_path: Path) -> None:
+def test_row_numbers_are_left_out(tmp_path: Path) -> None:
     rows = read_rows(written(tmp_path, ",0,1\nfirst,5,6\nsecond,7,8\n"))
     assert rows.names == ("0", "1")
     np.testing.assert_array_equal(rows.X, [[5, 6], [7, 8]])
-    assert "is left out" in rows.notes[0]
+    assert "row numbers and left out" in rows.notes[0]
 
 
-def test_columns_that_were_learned_from(tmp_path: Path) -> None:
+def test_columns_of_the_run_in_any_order(tmp_path: Path) -> None:
     path = written(tmp_path, ",c,other,a,kind\n1,3,red,1,x\n2,4,blue,2,\n")
     rows = read_rows(path, only=("a", "c"), label="kind")
     assert rows.names == ("a", "c")
@@ -99,7 +105,7 @@ def test_columns_that_were_learned_from(tmp_path: Path) -> None:
         assert read_rows(path, only=("a", "c"), label=label).labels is None
 
 
-def test_one_row_is_enough_to_be_asked(tmp_path: Path) -> None:
+def test_one_row_is_enough_for_a_prediction(tmp_path: Path) -> None:
     assert read_rows(written(tmp_path, "a\n1\n"), only=("a",)).X.shape == (1, 1)
 
 

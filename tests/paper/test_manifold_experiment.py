@@ -1,4 +1,4 @@
-"""The 2-D experiment: its measurements on made-up images, and its claims on trained ensembles."""
+"""The 2-D manifold experiment: its measurements on known images, and its claims on trained ensembles."""
 
 import math
 
@@ -12,8 +12,8 @@ from ebse.paper.manifold_experiment import (
     coverage,
     isolated_points,
     measure,
-    run,
-    run_one,
+    run_job,
+    run_jobs,
 )
 from ebse.report.claims import verdicts
 
@@ -40,7 +40,7 @@ def panels(images_of_test: torch.Tensor, generator: torch.Generator) -> Panels:
 
 
 def test_measurements_of_images_with_a_known_spread(generator: torch.Generator) -> None:
-    """Images ± 0.03 along and ± 0.01 across the line: every figure is known."""
+    """Images ± 0.03 along and ± 0.01 across the line: every measurement is known."""
     test = LINE.points(100).unsqueeze(1)
     images = torch.cat(
         [test + 0.03 * DIRECTION, test - 0.03 * DIRECTION, test + 0.01 * NORMAL, test - 0.01 * NORMAL], 1
@@ -75,7 +75,7 @@ TINY = ManifoldsConfig(
 
 
 def test_every_job_gives_one_row_and_its_points() -> None:
-    results = list(run(TINY))
+    results = list(run_jobs(TINY))
     assert [result.row["law"] for result in results] == ["point", "gaussian", "bernoulli"]
     for result in results:
         assert result.panels.test_images.shape == (10, 5, 2)
@@ -85,7 +85,7 @@ def test_every_job_gives_one_row_and_its_points() -> None:
 
 def test_same_seed_same_row() -> None:
     def row(seed: int) -> dict[str, str | float]:
-        row = run_one(TINY, "line", "gaussian", seed).row
+        row = run_job(TINY, "line", "gaussian", seed).row
         return {name: value for name, value in row.items() if name not in ("seconds", "seed")}
 
     assert row(1) == row(1)
@@ -94,7 +94,7 @@ def test_same_seed_same_row() -> None:
 
 def test_processes_give_the_same_rows() -> None:
     def rows(n_workers: int) -> list[tuple[str, float]]:
-        results = run(TINY, n_workers=n_workers)
+        results = run_jobs(TINY, n_workers=n_workers)
         return sorted((str(r.row["law"]), float(r.row["self_distance"])) for r in results)
 
     torch.set_default_dtype(torch.float32)  # what a fresh process has
@@ -122,7 +122,7 @@ def test_the_claims_of_section_3_1_hold() -> None:
     """Two seeds that were used neither to choose the settings nor for the published table."""
     torch.set_default_dtype(torch.float32)
     try:
-        rows = [result.row for result in run(ManifoldsConfig(seeds=(1001, 1002)), n_workers=2)]
+        rows = [result.row for result in run_jobs(ManifoldsConfig(seeds=(1001, 1002)), n_workers=2)]
     finally:
         torch.set_default_dtype(torch.float64)
     found = verdicts(rows)

@@ -1,4 +1,4 @@
-"""The one-shot experiment: every method once, resumed where it was stopped, the same whatever the way."""
+"""The one-shot experiment: rows of every method, resumed runs, settings."""
 
 import sys
 from pathlib import Path
@@ -9,26 +9,18 @@ import pytest
 
 from ebse.datasets import load_digits
 from ebse.paper.one_shot_config import OneShotConfig
-from ebse.paper.one_shot_experiment import one_shot
+from ebse.paper.one_shot_experiment import run_one_shot
 from ebse.workflow.run_folder import Step, read_results
+from paper.conftest import SMALL
 
-module: Any = sys.modules[one_shot.__module__]
+module: Any = sys.modules[run_one_shot.__module__]
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-"""Of models that were trained for two epochs."""
-
-SMALL: dict[str, Any] = {
-    "n_episodes": 3,
-    "n_queries": 5,
-    "n_components": 12,
-    "n_epochs": 2,
-    "algorithm_1_epochs": 1,
-    "n_draws": 2,
-}
+"""Models in these tests are trained for two epochs."""
 
 
-def carried_out(config: OneShotConfig, folder: Path) -> list[Step]:
-    return list(one_shot(config, folder))
+def all_steps(config: OneShotConfig, folder: Path) -> list[Step]:
+    return list(run_one_shot(config, folder))
 
 
 def results(folder: Path) -> dict[tuple[Any, ...], Any]:
@@ -39,32 +31,32 @@ def results(folder: Path) -> dict[tuple[Any, ...], Any]:
     }
 
 
-def test_every_method_has_its_rows(tmp_path: Path) -> None:
-    config = OneShotConfig(**SMALL, seeds=(0, 1), shots=(1, 2), label_spreading=True, algorithm_1=True)
-    steps = carried_out(config, tmp_path)
-    assert steps[-1].text == "done"
-    assert [s.done for s in steps] == sorted(s.done for s in steps)
-    found = results(tmp_path)
-    fixed = {"pixels", "PCA 20", "shifts", "1-NN", "label spreading"}
+def test_every_method_has_its_rows(run: Path) -> None:
+    found = results(run)
+    fixed = {"pixels", "PCA 20", "shifts", "1-NN", "scikit-learn LabelSpreading"}
     trained = {
         *("RBM mean", "DropConnect, prior", "DropConnect, posterior"),
-        *("Bernoulli mean", "Bernoulli clamped", "Bernoulli walked model", "Bernoulli walked state"),
-        *("Gaussian mean", "Gaussian clamped", "Gaussian walked model"),
-        *("Algorithm 1 mean", "Algorithm 1 clamped", "Algorithm 1 on an RBM mean"),
+        *("Bernoulli mean", "Bernoulli posterior samples"),
+        *("Bernoulli chain-sampled models", "Bernoulli chain states"),
+        *("Gaussian mean", "Gaussian posterior samples", "Gaussian chain-sampled models"),
+        *("Algorithm 1 mean", "Algorithm 1 posterior samples", "Algorithm 1 on an RBM mean"),
     }
     expected: set[tuple[Any, ...]] = {(None, m, k) for m in fixed for k in (1, 2)}
-    expected |= {(s, m, k) for s in (0, 1) for m in trained for k in (1, 2)}
+    expected |= {(s, m, k) for s in (3, 5) for m in trained for k in (1, 2)}
     assert set(found) == expected
     assert all(len(x) == 3 and 0 <= min(x) <= max(x) <= 1 for x in found.values())
-    assert sum(row["kind"] == "training" for row in read_results(tmp_path)) == 10
-    with np.load(tmp_path / "pictures.npz", allow_pickle=False) as pictures:
-        assert {"filters", "presence", "samples", "walk", "clamped", "walked"} <= set(pictures.files)
-    assert not any((tmp_path / "unfinished").iterdir())
+    assert sum(row["kind"] == "training" for row in read_results(run)) == 10
+    with np.load(run / "pictures.npz", allow_pickle=False) as pictures:
+        names = {"filters", "keep_prob", "samples", "chain", "posterior", "chain_sampled"}
+        assert names <= set(pictures.files)
+    assert not any((run / "unfinished").iterdir())
 
 
-def test_a_run_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_run_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = OneShotConfig(**SMALL, laws=("point", "bernoulli"), baselines=False)
-    carried_out(config, tmp_path / "whole")
+    steps = all_steps(config, tmp_path / "whole")
+    assert steps[-1].text == "done"
+    assert [s.done for s in steps] == sorted(s.done for s in steps)
     calls, inner = 0, module.few_shot
 
     def stopped(*arguments: Any, **options: Any) -> Any:
@@ -76,41 +68,43 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(module, "few_shot", stopped)
     with pytest.raises(KeyboardInterrupt):
-        carried_out(config, tmp_path / "stopped")
+        all_steps(config, tmp_path / "stopped")
     before = read_results(tmp_path / "stopped")
     assert len(before) == 4  # Two models, two methods.
     monkeypatch.setattr(module, "few_shot", inner)
-    carried_out(config, tmp_path / "stopped")
+    all_steps(config, tmp_path / "stopped")
     assert read_results(tmp_path / "stopped")[:4] == before
     assert results(tmp_path / "stopped") == results(tmp_path / "whole")
     # A finished run is left as it is.
-    assert [step.text for step in carried_out(config, tmp_path / "stopped")] == ["done"]
+    assert [step.text for step in all_steps(config, tmp_path / "stopped")] == ["done"]
     assert results(tmp_path / "stopped") == results(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("binarization", ["gray", "sampled", "sampled-per-epoch"])
 def test_other_binarizations(binarization: str, tmp_path: Path) -> None:
     config = OneShotConfig(**SMALL, laws=("point",), baselines=False, binarization=binarization)
-    carried_out(config, tmp_path)
+    all_steps(config, tmp_path)
     (trained,) = (row for row in read_results(tmp_path) if row["kind"] == "training")
     assert len(trained["history"]) == 2
 
 
-def test_walks_are_told_apart(tmp_path: Path) -> None:
+def test_several_chains_have_their_own_names(tmp_path: Path) -> None:
     config = OneShotConfig(
-        **SMALL, laws=("point", "bernoulli"), baselines=False, sweeps=(1, 2), presences=(0.1, 0.5)
+        **SMALL, laws=("point", "bernoulli"), baselines=False, sweeps=(1, 2), keep_probs=(0.1, 0.5)
     )
-    carried_out(config, tmp_path)
-    names = {method for _, method, _ in results(tmp_path) if "walked" in method}
-    models = {f"Bernoulli walked model, {s} sweeps, noise {p:g}" for s in (1, 2) for p in (0.1, 0.5)}
-    assert names == models | {f"Bernoulli walked state, {s} sweeps" for s in (1, 2)}
+    all_steps(config, tmp_path)
+    names = {method for _, method, _ in results(tmp_path) if "chain" in method}
+    models = {
+        f"Bernoulli chain-sampled models, {s} sweeps, keep_prob {p:g}" for s in (1, 2) for p in (0.1, 0.5)
+    }
+    assert names == models | {f"Bernoulli chain states, {s} sweeps" for s in (1, 2)}
 
 
-def test_settings_that_depend_on_the_data_are_decided() -> None:
+def test_defaults_depend_on_the_data() -> None:
     digits = load_digits()
-    decided = OneShotConfig().resolved(digits)
-    assert (decided.n_components, decided.n_epochs, decided.sweeps) == (100, 200, (2,))
-    assert decided.n_queries in range(60, 80)
+    resolved = OneShotConfig().resolved(digits)
+    assert (resolved.n_components, resolved.n_epochs, resolved.sweeps) == (100, 200, (2,))
+    assert resolved.n_queries in range(60, 80)
     large = digits._replace(X=np.zeros((1797, 784), dtype=np.uint8))
     assert OneShotConfig().resolved(large).n_components == 400
     assert OneShotConfig(n_components=7, sweeps=(9,)).resolved(large).sweeps == (9,)
@@ -129,9 +123,11 @@ def test_settings_that_depend_on_the_data_are_decided() -> None:
         ({"seeds": (-1,)}, "seeds must be >= 0"),
         ({"shots": (0,)}, "shots must be >= 1"),
         ({"sweeps": (0,)}, "sweeps must be >= 1"),
-        ({"presences": ()}, "presences must have at least one number"),
-        ({"presences": (1.5,)}, r"presences must lie in \(0, 1\], got 1.5"),
-        ({"presences": (0.0,)}, r"presences must lie in \(0, 1\], got 0.0"),
+        ({"keep_probs": ()}, "keep_probs must have at least one number"),
+        ({"keep_probs": (1.5,)}, r"keep_probs must lie in \(0, 1\], got 1.5"),
+        ({"keep_probs": (0.0,)}, r"keep_probs must lie in \(0, 1\], got 0.0"),
+        ({"propagation": ("words",)}, "propagation must be one of 'pixels', 'slow', 'contrastive', got"),
+        ({"propagation": ("slow", "slow")}, "propagation must differ from each other"),
         ({"sigma": -1.0}, r"sigma must lie in \(0, inf\], got -1.0"),
         ({"learning_rate": 0.0}, "learning_rate must be positive"),
         ({"bias_law": "normal"}, "bias_law must be one of"),
@@ -149,12 +145,12 @@ def test_bad_settings(options: dict[str, Any], message: str) -> None:
 
 def test_more_labels_than_there_are(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"shots must be less than 7\d, .* of digits, got 90"):
-        carried_out(OneShotConfig(shots=(90,)), tmp_path)
+        all_steps(OneShotConfig(shots=(90,)), tmp_path)
 
 
 def test_more_queries_than_there_are_leave_no_folder(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="n_queries must be at most 7"):
-        carried_out(OneShotConfig(n_queries=99), tmp_path / "run")
+        all_steps(OneShotConfig(n_queries=99), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

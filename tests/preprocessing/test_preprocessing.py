@@ -30,7 +30,7 @@ def test_later_values_are_clipped() -> None:
     assert plain.apply(np.array([[2.0, -1.0]]))[0].tolist() == [1, 0]
 
 
-def test_images_are_divided_by_255_if_they_are_gray() -> None:
+def test_gray_images_are_divided_by_255() -> None:
     gray = np.array([[0.0, 3.0], [2.0, 0.0]], dtype=np.float32)
     np.testing.assert_allclose(UnitScaling.found_in(gray, image=True).apply(gray), gray / 255)
     binary = np.array([[0.0, 1.0]], dtype=np.float32)
@@ -63,6 +63,37 @@ def test_clipped_values_are_counted() -> None:
     assert plain.clipped(sparse.csr_array(np.array([[0.0, 3.0], [0.5, 0.0]]))) == 1 / 4
 
 
+@pytest.mark.parametrize("low", [0.0, -2.0, 3.0])
+@pytest.mark.parametrize("duplicates", [False, True])
+def test_clipped_values_of_sparse_rows_are_those_of_dense_rows(low: float, duplicates: bool) -> None:
+    """Also where the range of a feature does not include 0, and where entries are stored in two parts."""
+    rng = np.random.default_rng(0)
+    train = low + 4 * rng.random((50, 6))
+    later = sparse.csr_array(
+        6 * rng.random((40, 6)) * (rng.random((40, 6)) < 0.4)
+        - rng.random((40, 6)) * (rng.random((40, 6)) < 0.2)
+    )
+    if duplicates:
+        coo = later.tocoo()
+        order = np.argsort(np.repeat(coo.row, 2), kind="stable")
+        indptr = np.searchsorted(np.repeat(coo.row, 2)[order], np.arange(41))
+        later = sparse.csr_array(
+            (np.repeat(coo.data / 2, 2)[order], np.repeat(coo.col, 2)[order], indptr), shape=coo.shape
+        )
+        assert not later.has_canonical_format
+    for scaling in (UnitScaling.found_in(train), UnitScaling.none(6)):
+        dense = scaling.clipped(later.toarray())
+        assert 0 < dense < 1
+        assert scaling.clipped(later) == dense
+        applied = scaling.apply(later)
+        applied = applied.toarray() if sparse.issparse(applied) else applied
+        np.testing.assert_allclose(applied, scaling.apply(later.toarray()), atol=1e-6)
+    # The twin: without the low end the count is another one.
+    forgetful = UnitScaling(np.zeros(6), UnitScaling.found_in(train).width)
+    if low:
+        assert forgetful.clipped(later) != UnitScaling.found_in(train).clipped(later)
+
+
 def test_sampled_units_have_their_probabilities() -> None:
     p = np.tile(np.array([0.0, 0.2, 0.7, 1.0], dtype=np.float32), (20_000, 1))
     drawn = torch.from_numpy(sample_binary(p, random_state=0)).double()
@@ -73,14 +104,14 @@ def test_sampled_units_have_their_probabilities() -> None:
     assert drawn[:, 3].min() == 1
 
 
-def test_probabilities_are_asked_for() -> None:
+def test_values_that_are_not_probabilities_are_refused() -> None:
     with pytest.raises(
-        ValueError, match=r"X must lie in \[0, 1\] to be read as probabilities, got values from 0 to 3"
+        ValueError, match=r"X must lie in \[0, 1\] to be used as probabilities, got values from 0 to 3"
     ):
         sample_binary([[0.0, 3.0]])
 
 
-def test_rows_that_need_nothing_are_not_copied_and_others_are_clipped() -> None:
+def test_rows_in_range_are_not_copied_and_others_are_clipped() -> None:
     fine = np.array([[0.0, 0.5, 1.0]], dtype=np.float32)
     assert UnitScaling.none(3).apply(fine) is fine
     beyond = np.array([[-5e-7, 0.5, 1 + 5e-7]], dtype=np.float32)

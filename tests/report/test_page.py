@@ -1,4 +1,4 @@
-"""The page: rows in, numbers out, nothing from elsewhere."""
+"""The report page: numbers of the rows, escaped text, nothing from elsewhere."""
 
 import json
 import re
@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ebse.report import write_report
+from ebse.report import drawings, page, write_report
+from ebse.report.claims import CLAIMS, Verdict
+from ebse.report.findings import manifold_findings, one_shot_findings, one_shot_stats
 from ebse.report.summaries import BySeed, accuracies, aligned_claims, checked_claims, difference, interval
 from ebse.workflow.run_folder import CONFIG, FORMAT, ROWS
 
@@ -31,10 +33,10 @@ ROWS_OF_TWO_SEEDS = [
     accuracy("RBM mean", [0.52, 0.54, 0.56], seed=1),
     accuracy("DropConnect, prior", [0.48, 0.50, 0.52], seed=0),
     accuracy("DropConnect, prior", [0.50, 0.52, 0.54], seed=1),
-    accuracy("Bernoulli clamped", [0.50, 0.53, 0.54], seed=0),
-    accuracy("Bernoulli clamped", [0.52, 0.53, 0.56], seed=1),
-    accuracy("Bernoulli walked model", [0.60, 0.62, 0.65], seed=0),
-    accuracy("Bernoulli walked model", [0.62, 0.64, 0.67], seed=1),
+    accuracy("Bernoulli posterior samples", [0.50, 0.53, 0.54], seed=0),
+    accuracy("Bernoulli posterior samples", [0.52, 0.53, 0.56], seed=1),
+    accuracy("Bernoulli chain-sampled models", [0.60, 0.62, 0.65], seed=0),
+    accuracy("Bernoulli chain-sampled models", [0.62, 0.64, 0.67], seed=1),
 ]
 
 
@@ -48,13 +50,15 @@ def made(folder: Path, rows: list[dict[str, Any]], experiment: str = "one-shot",
 
 
 class Page(HTMLParser):
-    """Cells of tables, and everything that a browser would load."""
+    """Cells of tables, text, and everything that a browser would load."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.cells: list[str] = []
         self.loaded: list[str] = []
         self.alternatives: list[str] = []
+        self.text = ""
+        self.open_tables = 0
         self._in_cell = False
         self.feed(path.read_text())
 
@@ -64,21 +68,26 @@ class Page(HTMLParser):
         if self._in_cell:
             self.cells.append("")
         self.loaded += [named[name] or "" for name in ("src", "srcset", "href") if name in named]
+        self.open_tables += tag == "details" and "open" in named
         if tag == "img":
             self.alternatives.append(named.get("alt") or "")
 
+    def handle_endtag(self, tag: str) -> None:
+        self._in_cell = self._in_cell and tag not in ("td", "th")
+
     def handle_data(self, data: str) -> None:
+        self.text += data
         if self._in_cell:
             self.cells[-1] += data
 
 
-def test_intervals_are_students() -> None:
+def test_intervals_are_students_t() -> None:
     found = interval({0: np.array([0.5, 0.6, 0.7]), 1: np.array([0.7, 0.8, 0.9])})
     assert found.mean == pytest.approx(70)
     assert found.by_seed == pytest.approx((60, 80))
     # Means of episodes are 60, 70, 80: standard error 10/√3, t of two degrees of freedom 4.3027.
     assert found.high - found.mean == pytest.approx(4.302653 * 10 / 3**0.5, rel=1e-6)
-    # One episode says nothing of others.
+    # One episode has no interval.
     assert str(interval({None: np.array([0.5])})) == "50.0"
 
 
@@ -94,7 +103,7 @@ def test_differences_are_paired() -> None:
     assert reverse.mean == pytest.approx(-15)
 
 
-def test_seeds_that_are_not_finished_are_not_paired_with_others() -> None:
+def test_unfinished_seeds_are_not_paired_with_others() -> None:
     reference: BySeed = {5: np.array([0.5, 0.5]), 0: np.array([0.3, 0.3]), 7: np.array([0.9, 0.9])}
     found = difference({7: np.array([0.9, 1.0])}, reference)
     assert found is not None
@@ -107,7 +116,7 @@ def test_claims_have_their_verdicts() -> None:
     assert [c.verdict for c in found] == ["yes", "yes", "no", "yes"]
     assert [c.difference.mean for c in found] == pytest.approx([11, -2, 0, 10 + 1 / 3], abs=1e-9)
     less = [accuracy("pixels", [0.4, 0.4, 0.41]), accuracy("RBM mean", [0.43, 0.43, 0.44], seed=0)]
-    assert checked_claims(accuracies(less, 1))[0].verdict == "less"
+    assert checked_claims(accuracies(less, 1))[0].verdict == "partly"
     unsure = [accuracy("pixels", [0.4, 0.4, 0.4]), accuracy("RBM mean", [0.4, 0.4, 0.8], seed=0)]
     assert checked_claims(accuracies(unsure, 1))[0].verdict == "no"
     hardly = [accuracy("pixels", [0.4, 0.4, 0.41]), accuracy("RBM mean", [0.41, 0.41, 0.42], seed=0)]
@@ -127,12 +136,15 @@ def test_numbers_of_the_rows_are_on_the_page(tmp_path: Path) -> None:
     ]
     path = write_report([made(tmp_path / "run", rows)], tmp_path / "deep" / "report.html")
     page = Page(path)
-    assert "+11.0 (+11.0 to +11.0)" in page.cells
-    assert "run" in page.cells
+    assert "+10.3 (+8.9 to +11.8)" in page.cells
+    assert "+11.0 (+11.0 to +11.0) points" in page.text
+    assert "52 %" not in page.text
+    assert "42 %" in page.text
     assert "52.0, 54.0" in page.cells
     assert "−2.0, −2.0" in page.cells
     assert all(alternative for alternative in page.alternatives)
     assert len(page.alternatives) == 2
+    assert page.open_tables == 0
     assert all(address.startswith("data:") for address in page.loaded)
     assert "<digits>" not in path.read_text()
     assert not re.search(r"https?://", path.read_text())
@@ -167,11 +179,12 @@ def test_two_runs_share_a_page(tmp_path: Path) -> None:
     }
     curves = made(tmp_path / "curves", [row], "manifolds", laws=["point"])
     page = Page(write_report([curves, made(tmp_path / "run", ROWS_OF_TWO_SEEDS)], tmp_path / "r.html"))
-    assert "(a) RBM maps points to themselves: distance" in page.cells
-    assert "RBM features beat pixels (RBM mean − pixels)" in page.cells
+    assert "An RBM maps points of the curve to themselves: distance" in page.cells
+    assert "RBM mean − pixels: +11.0 (+11.0 to +11.0) points" in page.text
+    assert "1 of 1" in page.text
 
 
-def test_what_cannot_be_reported_is_refused(tmp_path: Path) -> None:
+def test_other_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="folders must have at least one run"):
         write_report([], tmp_path / "r.html")
     with pytest.raises(ValueError, match="which has none yet"):
@@ -181,7 +194,7 @@ def test_what_cannot_be_reported_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "r.html").exists()
 
 
-def test_pictures_by_themselves(tmp_path: Path) -> None:
+def test_figures_as_files(tmp_path: Path) -> None:
     rows = [*ROWS_OF_TWO_SEEDS, {"kind": "training", "seed": 0, "model": "point", "history": []}]
     run = made(tmp_path / "run", rows)
     write_report([run], tmp_path / "r.html", figures=tmp_path / "figures")
@@ -190,3 +203,116 @@ def test_pictures_by_themselves(tmp_path: Path) -> None:
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in found)
     write_report([run], tmp_path / "r.html")
     assert len(list(tmp_path.iterdir())) == 3
+
+
+FIT_CONFIG: dict[str, Any] = {
+    "data": "folder/<prices>.csv",
+    "n_rounds": 5,
+    "class_prior": None,
+    "n_components": 8,
+    "law": "bernoulli",
+}
+"""Settings of a fit; the paths and names in it are a user's own."""
+
+
+def fitted(folder: Path, source: str, **more: Any) -> Path:
+    """A fit with two classes whose names are awkward, and three unlabeled rows."""
+    labels = {
+        "kind": "labels",
+        "labels": {"$5_{x}": 1, "<b>&": 2},
+        "predicted": {"$5_{x}": 2, "<b>&": 4},
+        "source": source,
+        **more,
+    }
+    rows = [labels, {"kind": "finished", "n_rows": 6, "n_columns": 3}]
+    made(folder, rows, "fit", **FIT_CONFIG)
+    lines = [
+        "row,label,predicted,p($5_{x}),p(<b>&)",
+        "1,$5_{x},$5_{x},1,0",
+        "2,<b>&,<b>&,0,1",
+        "3,<b>&,<b>&,0,1",
+    ]
+    lines += ["4,,$5_{x},0.9,0.1", "5,,<b>&,0.45,0.55", "6,,<b>&,0.2,0.8"]
+    (folder / "predictions.csv").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("source", "model"), [("propagation", "label propagation"), ("draws", "ensemble"), ("mean", "ensemble")]
+)
+def test_a_fit_has_its_classes_and_rows(source: str, model: str, tmp_path: Path) -> None:
+    run = fitted(tmp_path / "run", source, label_next=[6, 4])
+    page = Page(write_report([run], tmp_path / "r.html"))
+    for part in ("Model of <prices>.csv", model, "labels given, of 2 classes", "rows of 3 columns"):
+        assert part in page.text
+    assert page.alternatives == ["Rows predicted as each class"]
+    counts = page.cells.index("<b>&")
+    assert page.cells[counts : counts + 3] == ["<b>&", "2", "4"]
+    # Rows to label next come as the model suggests them; doubtful rows by their largest probability.
+    first = page.cells.index("row")
+    assert [page.cells[first + 4 * n] for n in (1, 2)] == ["6", "4"]
+    second = page.cells.index("row", first + 1)
+    assert [page.cells[second + 4 * n] for n in (1, 2, 3)] == ["5", "6", "4"]
+    assert page.open_tables == 1
+
+
+def test_doubtful_rows_are_to_label_next_where_nothing_is_suggested(tmp_path: Path) -> None:
+    page = Page(write_report([fitted(tmp_path / "run", "mean")], tmp_path / "r.html"))
+    first = page.cells.index("row")
+    assert [page.cells[first + 4 * n] for n in (1, 2, 3)] == ["5", "6", "4"]
+
+
+def test_names_of_users_are_text(tmp_path: Path) -> None:
+    """Neither HTML nor mathematics: the names of the classes are on the page as they are."""
+    content = write_report([fitted(tmp_path / "run", "propagation")], tmp_path / "r.html").read_text()
+    assert "<b>&" not in content
+    assert "&lt;b&gt;&amp;" in content
+    assert "<prices>" not in content
+
+
+@pytest.mark.parametrize("name", ["$5", "$a$ and $b$", r"$\notacommand$", "a_$x^$", "$"])
+def test_dollars_are_drawn_as_dollars(name: str) -> None:
+    """With mathematics on, matplotlib refuses or changes these names."""
+    from matplotlib.mathtext import MathTextParser
+
+    def texts() -> list[str]:
+        parsed: list[str] = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(MathTextParser, "parse", lambda self, text, *_: parsed.append(text))
+            png = page._png(lambda: drawings.class_bars({name: 1, "b": 2}, {name: 3}), page.LIGHT, 50)
+        assert png.startswith(b"\x89PNG")
+        return parsed
+
+    assert texts() == []
+
+
+def test_a_damaged_table_of_predictions_is_refused(tmp_path: Path) -> None:
+    run = fitted(tmp_path / "run", "mean")
+    (run / "predictions.csv").write_text("row,label\n1,a\n")
+    with pytest.raises(ValueError, match=r"predictions.csv must be as ebse wrote it"):
+        write_report([run], tmp_path / "r.html")
+
+
+def test_label_propagation_is_compared_with_pixels(tmp_path: Path) -> None:
+    name = "label propagation on contrastive features"
+    rows = [*ROWS_OF_TWO_SEEDS, accuracy(name, [0.7, 0.72, 0.74], seed=0)]
+    rows += [accuracy(f"{name}, equal class prior", [0.8, 0.82, 0.84], seed=0)]
+    found = one_shot_findings(accuracies(rows, 1))
+    assert (found[-1].measured, found[-1].verdict) == (
+        f"{name} − pixels: +30.0 (+30.0 to +30.0) points",
+        "yes",
+    )
+    assert [stat.value for stat in one_shot_stats(accuracies(rows, 1), "1 label per class")] == [
+        *("72 %", "42 %", "+10.3 points")
+    ]
+    worse = [*ROWS_OF_TWO_SEEDS, accuracy(name, [0.3, 0.32, 0.34], seed=0)]
+    assert one_shot_findings(accuracies(worse, 1))[-1].verdict == "no"
+
+
+def test_findings_of_the_curves_are_grouped_by_panel() -> None:
+    claim = next(c for c in CLAIMS if c.panel == "c")
+    good = Verdict(claim, 0.2, 0.25, 2)
+    bad = Verdict(claim, 0.4, 0.45, 2)
+    assert [f.verdict for f in manifold_findings([good, good])] == ["yes"]
+    assert [f.verdict for f in manifold_findings([good, bad])] == ["partly"]
+    assert [f.verdict for f in manifold_findings([bad])] == ["no"]

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import pickle
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,8 @@ from ebse.models.storage import load_ensemble
 from ebse.training import (
     Algorithm1,
     ContrastiveDivergence,
+    DataChangedError,
+    DivergedError,
     EarlyStopping,
     EffectiveAscent,
     GradientAscent,
@@ -26,7 +29,7 @@ from ebse.training import (
 )
 from ebse.training.checkpoint import RunFolder
 from ebse.training.monitors import Row
-from learning import DATA
+from learning import DATA, D
 
 N_EPOCHS = 6
 SETTINGS: dict[str, tuple[type[Law], torch.dtype, dict[str, Any]]] = {
@@ -190,9 +193,9 @@ def test_early_stopping_survives(name: str, tmp_path: Path) -> None:
     begin(name, tmp_path / "whole", **options)
     with pytest.raises(StopError):
         begin(name, tmp_path / "broken", callback=stop_after(2), **options)
-    with pytest.raises(ValueError, match="held_out must be what the run began with"):
+    with pytest.raises(DataChangedError, match="held_out must be what the run began with"):
         resume(tmp_path / "broken", DATA)
-    with pytest.raises(ValueError, match="held_out must be what the run began with"):
+    with pytest.raises(DataChangedError, match="held_out must be what the run began with"):
         resume(tmp_path / "broken", DATA, held_out=DATA[10:20])
     resume(tmp_path / "broken", DATA, held_out=DATA[:10])
     one, two = (tmp_path / part / "model.safetensors" for part in ("whole", "broken"))
@@ -203,7 +206,7 @@ def test_a_diverged_state_is_not_written(tmp_path: Path, generator: torch.Genera
     """Checkpoints after every mini-batch: the last that is kept is sound."""
     first = initial_ensemble(DATA.float(), 3, law=Bernoulli, generator=generator)
     run = Training(first, m_step=EffectiveAscent(1e6), batch_size=25, generator=generator)
-    with pytest.raises(FloatingPointError, match=r"diverged at step \d+: K\(1\) of W"):
+    with pytest.raises(DivergedError, match=r"diverged at step \d+: K\(1\) of W"):
         run.fit(DATA, 5, folder=tmp_path, every_minutes=0)
     _, tensors = RunFolder(tmp_path).read()
     assert all(torch.isfinite(x).all() for x in tensors.values())
@@ -289,10 +292,20 @@ def test_a_damaged_checkpoint_is_an_error_and_the_one_before_is_named(broken: Pa
 
 
 def test_other_data_are_refused(broken: Path) -> None:
-    with pytest.raises(ValueError, match="v must be what the run began with"):
+    with pytest.raises(DataChangedError, match="v must be what the run began with"):
         resume(broken, DATA[:50])
-    with pytest.raises(ValueError, match="v must be what the run began with"):
+    with pytest.raises(DataChangedError, match="v must be what the run began with"):
         resume(broken, 1 - DATA)
+
+
+def test_data_with_other_columns_are_refused(broken: Path) -> None:
+    other = torch.zeros(60, D + 1)
+    with pytest.raises(
+        DataChangedError, match=rf"v must be .* \({D} columns\), got {D + 1} columns"
+    ) as caught:
+        resume(broken, other)
+    assert caught.value.name == "v"
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
 @pytest.mark.parametrize("row", [0, 1, 30, 59])
@@ -301,7 +314,7 @@ def test_one_changed_row_is_noticed(broken: Path, row: int) -> None:
     other[row] = 1 - other[row]
     for v in (other, other.numpy(), sparse.csr_matrix(other.numpy())):
         with pytest.raises(
-            ValueError, match=r"v must be what the run began with \(60 rows\), got 60 rows, others"
+            DataChangedError, match=r"v must be what the run began with \(60 rows\), got 60 rows, others"
         ):
             resume(broken, v)
 

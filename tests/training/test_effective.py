@@ -12,6 +12,7 @@ from ebse.sampling import State
 from ebse.training import (
     Algorithm1,
     ContrastiveDivergence,
+    DivergedError,
     EffectiveAscent,
     GradientAscent,
     Phases,
@@ -240,7 +241,7 @@ def test_a_diverging_run_goes_back_to_the_start_of_its_epoch(generator: torch.Ge
     small = initial_ensemble(DATA, K, law=Bernoulli, generator=generator)
     training = Training(small, m_step=EffectiveAscent(schedule=late), batch_size=20, generator=generator)
     message = r"diverged at step 9: K\(1\) of W (has grown|is not finite).*lower learning_rate \(now 0.1\)"
-    with pytest.raises(FloatingPointError, match=message + r"\. The ensemble of step 6"):
+    with pytest.raises(DivergedError, match=message + r"\. The ensemble of step 6"):
         training.fit(DATA, 4)
     assert (training.n_steps, len(training.history)) == (6, 2)
     assert torch.isfinite(training.ensemble.W.effective()).all()

@@ -1,6 +1,7 @@
 """A run reports, goes on, stops when it diverges, and loses nothing."""
 
 import math
+import pickle
 
 import pytest
 import torch
@@ -8,7 +9,14 @@ from torch import Tensor
 
 from ebse.laws import Bernoulli, Gaussian, Point
 from ebse.models import RestrictedBoltzmannEnsemble
-from ebse.training import Algorithm1, ContrastiveDivergence, EffectiveAscent, GradientAscent, Training
+from ebse.training import (
+    Algorithm1,
+    ContrastiveDivergence,
+    DivergedError,
+    EffectiveAscent,
+    GradientAscent,
+    Training,
+)
 from ebse.training.monitors import Row
 from ebse.training.optim.gradient_ascent import AlphaClimb
 from learning import DATA, D, K, log_likelihood, start
@@ -88,10 +96,18 @@ def test_a_diverging_run_stops_and_keeps_what_it_had(
     message = (
         rf"diverged at step \d+: {parameter} is not finite; lower {remedy} \(now 1e\+308\)\. .*\.history"
     )
-    with pytest.raises(FloatingPointError, match=message) as caught:
+    with pytest.raises(DivergedError, match=message) as caught:
         run.fit(DATA, 4)
     assert len(run.history) == 2
     assert f"ensemble of step {run.n_steps} is kept" in str(caught.value)
+    assert caught.value.kept_step == run.n_steps < caught.value.step
+    assert str(caught.value).startswith(f"{caught.value.summary}. ")
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert (str(copy), copy.summary, copy.step) == (
+        str(caught.value),
+        caught.value.summary,
+        caught.value.step,
+    )
     for letter, law in run.ensemble.laws.items():
         for name, value in law.alpha.items():
             assert torch.isfinite(value).all()
@@ -106,7 +122,7 @@ def test_an_infinite_effective_weight_is_divergence(generator: torch.Generator) 
     m_step = GradientAscent(learning_rate=0.0, noise_rate=1e100)
     run = Training(small, m_step=m_step, batch_size=20, generator=generator)
     message = r"K\(1\) of W has grown to .*; lower learning_rate \(now 0\) and noise_rate \(now 1e\+100\)"
-    with pytest.raises(FloatingPointError, match=message):
+    with pytest.raises(DivergedError, match=message):
         run.fit(torch.ones(60, D), 3)
     assert torch.isfinite(run.ensemble.W.effective()).all()
 
@@ -115,7 +131,7 @@ def test_weights_too_large_to_compute_with_are_divergence(generator: torch.Gener
     m_step = GradientAscent(learning_rate=1e200)
     run = Training(start(Point, generator), m_step=m_step, batch_size=20, generator=generator)
     with pytest.raises(
-        FloatingPointError, match=r"has grown to .*e\+\d+; lower learning_rate \(now 1e\+200\)\. The"
+        DivergedError, match=r"has grown to .*e\+\d+; lower learning_rate \(now 1e\+200\)\. The"
     ):
         run.fit(DATA, 3)
     assert torch.isfinite(run.ensemble.mean_h_given_v(DATA)).all()
@@ -135,7 +151,7 @@ def test_a_run_goes_on_after_a_fault(
     broken |= {"b": {"theta_bar": torch.zeros(D)}, "c": {"theta_bar": torch.zeros(K)}}
     with monkeypatch.context() as patch:
         patch.setattr("ebse.training.optim.gradient_ascent.gradient", lambda *_: broken)
-        with pytest.raises(FloatingPointError, match="diverged at step 3: theta_bar of W"):
+        with pytest.raises(DivergedError, match="diverged at step 3: theta_bar of W"):
             run.fit(DATA, 1)
     assert torch.equal(run.ensemble.W.alpha["theta_bar"], kept)
     run.fit(DATA, 2)

@@ -1,6 +1,7 @@
-"""Runs of experiments on disk: what was added is there, and nothing else is taken for a run."""
+"""Run folders: results survive, and other folders are refused."""
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ def test_results_are_there_when_a_run_is_opened_again(tmp_path: Path) -> None:
     assert header["versions"]["torch"]
 
 
-def test_a_torn_line_is_forgotten(tmp_path: Path) -> None:
+def test_an_incomplete_line_is_dropped(tmp_path: Path) -> None:
     run = Run(tmp_path, "test", Config())
     run.add({"kind": "a", "seed": 0})
     with (tmp_path / ROWS).open("a") as file:
@@ -43,14 +44,16 @@ def test_a_torn_line_is_forgotten(tmp_path: Path) -> None:
 
 
 def test_other_settings_and_other_folders_are_refused(tmp_path: Path) -> None:
-    # Settings without a result bind nobody.
+    # Settings of a run without results may change.
     Run(tmp_path / "run", "test", Config(rate=0.5))
     Run(tmp_path / "run", "test", Config(), data=7).add({"kind": "a"})
     with pytest.raises(
         ValueError, match=r"rate must be 0.1 as in the run in .*, got 0.2; repeat the settings"
     ):
         Run(tmp_path / "run", "test", Config(rate=0.2))
-    with pytest.raises(ValueError, match=r"folder must be a run of other, got .*, one of test; give another"):
+    with pytest.raises(
+        ValueError, match=r"folder must be a run of other, got .*, one of test; choose another"
+    ):
         Run(tmp_path / "run", "other", Config())
     with pytest.raises(ValueError, match=r"the data must be those that the run in .* began with, got others"):
         Run(tmp_path / "run", "test", Config(), data=8)
@@ -64,7 +67,7 @@ def test_other_settings_and_other_folders_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", ["", "[]", "{", '{"format": "another"}', json.dumps({"format": "ebse experiment 1"})]
 )
-def test_what_is_no_run_is_refused(content: str, tmp_path: Path) -> None:
+def test_other_folders_are_refused(content: str, tmp_path: Path) -> None:
     (tmp_path / CONFIG).write_text(content)
     with pytest.raises(ValueError, match=r"config.json must be written by ebse"):
         read_header(tmp_path)
@@ -72,17 +75,43 @@ def test_what_is_no_run_is_refused(content: str, tmp_path: Path) -> None:
         read_header(tmp_path / "nowhere")
 
 
-def test_damaged_rows_are_said(tmp_path: Path) -> None:
-    for line in ("not json", "[1]", '{"seed": 1}', '{"kind": 3}'):
+def test_damaged_results_are_refused(tmp_path: Path) -> None:
+    for line in ("not json", "[1]", '{"seed": 1}', '{"kind": 3}', '{"kind": "finished", "n_rows": "3"}'):
         (tmp_path / ROWS).write_text('{"kind": "a"}\n' + line + "\n")
         with pytest.raises(ValueError, match=r"rows.jsonl must hold a line of JSON for each result"):
             read_results(tmp_path)
 
 
-def test_a_run_that_was_killed_as_it_began_begins_again(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path) -> None:
     (tmp_path / ".config.json.1.partial").write_text("{")
     (tmp_path / LOCK).touch()
     assert Run(tmp_path, "test", Config()).rows == []
+    (tmp_path / ".rows.jsonl.77.partial").write_text("{")
+    Run(tmp_path, "test", Config())
+    assert not list(tmp_path.glob(".*.partial"))
+
+
+def test_a_removed_folder_is_not_recreated(tmp_path: Path) -> None:
+    run = Run(tmp_path / "run", "test", Config())
+    run.add({"kind": "a"})
+    shutil.rmtree(tmp_path / "run")
+    for write in (
+        lambda: run.add({"kind": "b"}),
+        lambda: run.replace([], key=["kind"]),
+        lambda: run.place("x"),
+    ):
+        with pytest.raises(FileNotFoundError, match=r"run must stay in place .* removed or moved"):
+            write()
+    assert not (tmp_path / "run").exists()
+
+
+def test_results_are_replaced(tmp_path: Path) -> None:
+    run = Run(tmp_path, "test", Config())
+    for n in (1, 2):
+        run.add({"kind": "a", "n": n, "x": 0})
+    run.replace([{"kind": "a", "n": 2, "x": 1}, {"kind": "a", "n": 3, "x": 1}], key=("kind", "n"))
+    expected = [{"kind": "a", "n": n, "x": x} for n, x in ((1, 0), (2, 1), (3, 1))]
+    assert run.rows == read_results(tmp_path) == expected
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="locks are those of POSIX")

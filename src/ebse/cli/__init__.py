@@ -1,1 +1,1 @@
-"""The command line: it parses arguments, calls the library and shows results."""
+"""The command line: one file per command; everything heavy is imported inside the commands."""

@@ -12,11 +12,11 @@ from cyclopts import App, CycloptsError, Parameter
 from cyclopts.config import Toml
 
 from ebse import __version__
-from ebse.cli._show import fail, note, say, say_json
+from ebse.cli._show import fail, note, tolerate_encodings
 
 
 class _Settings:
-    """The TOML file of the call, if it has one; commands that are loaded late ask the same object."""
+    """The TOML file of the call, if it has one; commands that are loaded late use the same object."""
 
     path: Path | None = None
 
@@ -27,17 +27,19 @@ class _Settings:
 
 
 def _require_settings(path: Path) -> None:
-    """Refuse a file that is no TOML, or has tables: settings are named as the flags are, at its top."""
+    """Refuse a file that is not TOML, or has tables: settings are named like the flags, at the top level."""
     try:
-        tables = [name for name, value in tomllib.loads(path.read_text()).items() if isinstance(value, dict)]
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileNotFoundError(f"--config must be a TOML file, got {path}, which does not exist") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"--config must be a TOML file, got {path}: {error}; correct it") from None
+    tables = [name for name, value in content.items() if isinstance(value, dict)]
     if tables:
         raise ValueError(
-            f"--config must have settings at its top, got the table [{tables[0]}] in {path}; remove the line "
-            "and leave its settings"
+            f"--config must have settings at its top level, got the table [{tables[0]}] in {path}; remove "
+            "the "
+            "line and leave its settings"
         )
 
 
@@ -45,71 +47,42 @@ _SETTINGS = _Settings()
 
 app = App(
     name="ebse",
-    help="Energy-based stochastic ensembles: learn from many rows without labels, classify with few.",
+    help="Classify many rows with few labels, and train energy-based stochastic ensembles.",
     version=__version__,
     config=_SETTINGS,
     suppress_keyboard_interrupt=False,
 )
 app.meta.suppress_keyboard_interrupt = False
 COMMANDS = {
-    "fit": ("ebse.cli.fit:fit_app", "Learn an ensemble from your own data."),
-    "resume": ("ebse.cli.fit:resume_app", "Go on with a run that was stopped."),
-    "predict": ("ebse.cli.use:predict_app", "What rows are taken for, by few labels."),
-    "transform": ("ebse.cli.use:transform_app", "Representations of rows, mean or drawn."),
-    "sample": ("ebse.cli.use:sample_app", "New rows that the ensemble makes up."),
-    "evaluate": ("ebse.cli.use:evaluate_app", "How well few labels do, on your own labels."),
-    "info": ("ebse.cli.info:app", "What a run, a model or a file of data holds."),
-    "experiment": ("ebse.cli.experiment:app", "Run an experiment of the paper."),
+    "fit": "Fit a model to your own data.",
+    "resume": "Resume a run that was stopped.",
+    "predict": "Predict the classes of rows.",
+    "transform": "Compute representations of rows (needs an ensemble).",
+    "sample": "Generate new rows (needs an ensemble).",
+    "evaluate": "Estimate the accuracy with few labels.",
+    "info": "Describe a run, a model or a data file.",
+    "experiment": "Run an experiment of the paper.",
+    "report": "Write one HTML page about one or more runs.",
 }
-"""Loaded when they are called, so that help is there at once."""
-for _name, (_place, _help) in COMMANDS.items():
-    app.command(_place, name=_name, help=_help)
+"""Commands, each in the module of its name, which is imported when the command is called."""
+for _name, _help in COMMANDS.items():
+    app.command(f"ebse.cli.{_name}:app", name=_name, help=_help)
 
 INTERRUPTED, BAD_INPUT, BUG = 130, 2, 1
-
-
-@app.command
-def report(
-    *runs: Path,
-    out: Path = Path("report.html"),
-    figures: Path | None = None,
-    json: Annotated[bool, Parameter(name="--json")] = False,
-) -> None:
-    """Write one HTML page about one or more runs.
-
-    Parameters
-    ----------
-    runs
-        Folders that `ebse fit` or `ebse experiment` wrote.
-    out
-        The page.
-    figures
-        Folder for the page's pictures as PNG files, if they are wanted by themselves.
-    json
-        Print one JSON object instead of a sentence.
-    """
-    if out.suffix.lower() not in (".html", ".htm") or out.is_dir():
-        raise ValueError(f"--out must be a page that ends in .html, got {out}; choose another name")
-    from ebse.report import write_report
-
-    path = write_report(runs, out, figures=figures)
-    if json:
-        say_json({"report": str(path)})
-    else:
-        say(f"Report: {path}")
 
 
 @app.meta.default
 def _with_config(
     *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
-    config: Annotated[Path | None, Parameter(help="A TOML file with settings by their names.")] = None,
+    config: Annotated[Path | None, Parameter(help="TOML file with settings, named like the flags.")] = None,
 ) -> Any:
     _SETTINGS.path = config
     return app(tokens, exit_on_error=False, print_error=False)
 
 
 def main() -> None:
-    """Run a command; 0, 2 for bad input with one line that says what to do, 130 after Ctrl-C, 1 for a bug."""
+    """Run a command; 0, or 2 for bad input, with one line of error; 130 after Ctrl-C, 1 for a bug."""
+    tolerate_encodings()
     warnings.showwarning = lambda message, *_, **__: note(str(message))
     try:
         app.meta(sys.argv[1:], exit_on_error=False, print_error=False)
@@ -117,27 +90,27 @@ def main() -> None:
         fail(str(stop) or "interrupted")
         raise SystemExit(INTERRUPTED) from None
     except BrokenPipeError:
-        # Whoever read the output has enough of it, as `head` has.
+        # The reader of the output has enough of it, as `head` has.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except CycloptsError as error:
         fail(f"{error}".strip().removesuffix(".") + "; see --help")
         raise SystemExit(BAD_INPUT) from None
     except (ValueError, TypeError, OSError, ImportError, FloatingPointError) as error:
-        fail(_said(error))
+        fail(_message(error))
         raise SystemExit(BAD_INPUT) from None
     except MemoryError:
-        fail("there is not enough memory for this; ask for less, or give fewer rows")
+        fail("there is not enough memory for this; choose smaller settings, or give fewer rows")
         raise SystemExit(BAD_INPUT) from None
     except Exception:
         traceback.print_exc()
-        fail("this is a bug of ebse, not of yours; please report it with the lines above")
+        fail("this is a bug in ebse, not in your data; please report it with the lines above")
         raise SystemExit(BUG) from None
     finally:
         _SETTINGS.path = None
 
 
-def _said(error: Exception) -> str:
-    """What an error says; of the system's own errors also about which file."""
+def _message(error: Exception) -> str:
+    """The text of an error; for errors of the system with the name of the file."""
     if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename} cannot be used: {error.strerror}; check the name and the rights"
+        return f"{error.filename} cannot be used: {error.strerror}; check its name and permissions"
     return str(error)

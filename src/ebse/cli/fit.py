@@ -1,74 +1,169 @@
-"""``ebse fit`` and ``ebse resume``: a model of the user's own data, in a folder that survives."""
+"""``ebse fit``: a model of the user's own data, in a run folder."""
 
 import importlib.util
 import os
+import signal
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from ebse.cli._command import Json, command, there
-from ebse.workflow.fit_config import FitConfig
-from ebse.workflow.run_folder import read_header
+from ebse.cli._command import Json, command, require_existing
+from ebse.cli._show import fail, note, say, say_json, stages_shown
+from ebse.workflow.fit_config import RUN, FitConfig
 
-fit_app = command(
+if TYPE_CHECKING:
+    from ebse.workflow.fit import Fitted, Plan
+    from ebse.workflow.run_folder import Run
+
+app = command(
     "fit",
-    "fit table.csv",
-    "fit table.csv --label species --split",
-    "fit digits.npz --label y --n-components 400 --n-epochs 20",
+    "fit table.csv --label species",
     "fit photos/ --label folder",
+    "fit digits.npz --label y --model rbse --n-components 400",
+    "fit measurements.csv --drop id comment --missing --split",
+    about="""With --label, where only some rows have a label, all rows get a predicted class
+(predictions.csv), and the page (report.html) lists the rows to label next. Without --label, an ensemble of
+restricted Boltzmann machines learns features of the rows. Everything is in the run folder. A fit that is
+stopped continues with `ebse resume`.""",
 )
-resume_app = command("resume", "resume runs/table")
 
-Force = Annotated[bool, Parameter(help="Begin anew where there is something already.")]
+TERMINATED = 128 + signal.SIGTERM
+"""The exit code of shells after the signal of a shutdown."""
 
 
-@fit_app.default
+@app.default
 def fit(
     config: Annotated[FitConfig, Parameter(name="*")],
     *,
     out: Annotated[
-        Path | None, Parameter(help="Folder of the run; by default runs/ and the name of DATA.")
+        Path | None, Parameter(group=RUN, help="Folder of the run. Default: runs/ and the name of DATA.")
     ] = None,
-    force: Force = False,
-    json: Json = False,
-    tensorboard: Annotated[Path | None, Parameter(help="Folder for TensorBoard's curves.")] = None,
+    force: Annotated[
+        bool, Parameter(group=RUN, negative=(), help="Delete a run that is in the folder already.")
+    ] = False,
+    json: Annotated[Json, Parameter(group=RUN)] = False,
+    tensorboard: Annotated[
+        Path | None, Parameter(group=RUN, help="Folder for TensorBoard curves of the ensemble's training.")
+    ] = None,
 ) -> None:
-    """Learn an ensemble from rows without labels, and with --label what they are."""
-    if tensorboard is not None and importlib.util.find_spec("tensorboard") is None:
+    """Fit a model to your own data."""
+    if tensorboard is not None:
+        config = _with_ensemble(config)
+    folder = out or Path("runs") / _name(Path(config.data))
+    require_existing(Path(config.data))
+    with stages_shown(quiet=json):
+        # scikit-learn takes seconds to import: help and misspelt names need not wait for it.
+        from ebse.workflow.fit import begin
+
+        run, plan = begin(config, folder, force=force)
+    carried_out(run, plan, json=json, tensorboard=tensorboard)
+
+
+def carried_out(run: "Run", plan: "Plan", *, json: bool, tensorboard: Path | None = None) -> None:
+    """Fit or resume, write the page, and print the result."""
+    from ebse._stages import stage
+    from ebse.workflow.fit import FEW_UPDATES, PAGE, carry_out, n_updates
+
+    if not json:
+        for sentence in plan.described(run.config):
+            say(sentence)
+    try:
+        with stages_shown(quiet=json):
+            fitted = carry_out(run, plan)
+            with stage("report"):
+                from ebse.report import write_report
+
+                write_report([run.folder], run.place(PAGE))
+    except (KeyboardInterrupt, SystemExit) as stop:
+        how = f"stopped; finished work is kept, and `ebse resume {run.folder}` goes on"
+        if isinstance(stop, KeyboardInterrupt):
+            raise KeyboardInterrupt(how) from None
+        fail(how)
+        raise SystemExit(TERMINATED) from None
+    n = n_updates(fitted)
+    if n is not None and n < FEW_UPDATES and not json:
+        note(f"training was short, {n} updates; leave --n-epochs out to have 20,000")
+    if tensorboard is not None:
+        _write_curves(fitted, tensorboard)
+    say_result(run.folder, json=json)
+
+
+def say_result(folder: Path, *, json: bool, already: bool = False) -> None:
+    """Print the result of a finished fit, and what to do with it."""
+    from ebse.workflow.fit import MODEL, PAGE, PREDICTIONS, config_of
+    from ebse.workflow.run_folder import read_results
+
+    found = {row["kind"]: row for row in read_results(folder) if row["kind"] in ("finished", "labels")}
+    facts: dict[str, Any] = {
+        "run": str(folder),
+        "finished_before": already,
+        "n_rows": found["finished"]["n_rows"],
+        "n_columns": found["finished"]["n_columns"],
+        "model": str(folder / MODEL),
+        "report": str(folder / PAGE),
+    }
+    if "labels" in found:
+        facts |= {name: found["labels"][name] for name in ("labels", "predicted", "n_sweeps", "source")}
+        facts["predictions"] = str(folder / PREDICTIONS)
+    if json:
+        say_json(facts)
+        return
+    if already:
+        say(f"{folder} is finished: nothing to do.")
+    if "labels" in facts:
+        say(f"Labels: {_counted(facts['labels'])}. Predicted: {_counted(facts['predicted'])}.")
+        say(f"Predicted classes of all rows: {facts['predictions']}")
+        if facts["source"] == "propagation":
+            prior = config_of(folder).class_prior
+            given = "" if prior is None else f", with class prior {prior}"
+            say(f"Model: label propagation over clusters of all rows (SpreadingClassifier){given}.")
+            say(f"Rows to label next: see the page. With more labels: ebse evaluate {folder}")
+        elif facts["source"] == "mean":
+            say("Model: a classifier on the ensemble's mean representation of each row (RBSEClassifier).")
+        else:
+            say(
+                "Model: a classifier on ten representations of each row, by models sampled after "
+                f"{facts['n_sweeps']} Gibbs sweeps (RBSEClassifier)."
+            )
+    say(f"Model file: {facts['model']}\nPage: {facts['report']}")
+    verb = "predict" if "labels" in facts else "transform"
+    say(f"Use it: ebse {verb} {folder} OTHER-DATA")
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {n}" for name, n in counts.items())
+
+
+def _with_ensemble(config: FitConfig) -> FitConfig:
+    """Settings that train an ensemble, whose training TensorBoard shows."""
+    if importlib.util.find_spec("tensorboard") is None:
         raise ImportError(
             "--tensorboard needs the package tensorboard, which is not installed; pip install "
             "'ebse[tensorboard]'"
         )
-    folder = out or Path("runs") / _name(Path(config.data))
-    there(Path(config.data))
-    # Torch and scikit-learn take seconds to import: help and misspelt names need not wait for them.
-    from ebse.cli import fits
-
-    fits.fit(config, folder, force=force, json=json, tensorboard=tensorboard)
-
-
-@resume_app.default
-def resume(run: Path, *, json: Json = False) -> None:
-    """Go on with a run that was stopped; a finished one stays as it is.
-
-    Parameters
-    ----------
-    run
-        Folder that `ebse fit` or `ebse experiment` wrote.
-    """
-    there(run)
-    if read_header(run)["experiment"] != "fit":
-        from ebse.cli.experiment import resume_experiment
-
-        resume_experiment(run, json=json)
-        return
-    from ebse.cli import fits
-
-    fits.resume(run, json=json)
+    if config.model == "spreading":
+        raise ValueError(
+            "--tensorboard must be left out with --model spreading, which trains no ensemble; pass --model "
+            "rbse"
+        )
+    return replace(config, model="rbse")
 
 
 def _name(data: Path) -> str:
-    """Of a folder, or of a file without its suffixes."""
-    whole = data.resolve().name
-    return whole if os.path.isdir(data) else whole.lstrip(".").split(".")[0] or whole
+    """The name of a folder, or of a file without its suffixes."""
+    name = data.resolve().name
+    return name if os.path.isdir(data) else name.lstrip(".").split(".")[0] or name
+
+
+def _write_curves(fitted: "Fitted", folder: Path) -> None:
+    """The training history as TensorBoard curves."""
+    from torch.utils.tensorboard import SummaryWriter
+
+    writer = SummaryWriter(str(folder))
+    for row in fitted.ensemble.history_:
+        for name, value in row.items():
+            if name not in ("epoch", "step"):
+                writer.add_scalar(name, value, int(row["step"]))
+    writer.close()

@@ -1,14 +1,17 @@
-"""``ebse info``: what a file or a folder holds, before anything is done with it."""
+"""``ebse info``: the contents of a run, a model or a data file."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from ebse.cli._command import Json, command, there
+from ebse.cli._command import Array, Delimiter, Json, command, require_existing
 from ebse.cli._show import say, say_json
 
 app = command("info", "info runs/table", "info model.safetensors --json", "info table.csv --label species")
+
+SHOWN = 12
+"""Values of a list that are shown."""
 
 
 @app.default
@@ -16,21 +19,43 @@ def info(
     file: Annotated[Path, Parameter(help="A run, a model (.safetensors), or data.")],
     *,
     label: Annotated[str | None, Parameter(help="Column of labels, to have them counted.")] = None,
-    id: Annotated[str | None, Parameter(help="Column that rows are called by.")] = None,  # noqa: A002
-    drop: Annotated[tuple[str, ...], Parameter(help="Columns that are left out.")] = (),
-    missing: Annotated[bool, Parameter(help="Whether entries of data may be missing.")] = False,
-    delimiter: Annotated[str | None, Parameter(help="Of a table, where it is not the usual one.")] = None,
-    array: Annotated[str | None, Parameter(help="The array of an npz file that holds the rows.")] = None,
+    id: Annotated[str | None, Parameter(help="Column with a name for each row.")] = None,  # noqa: A002
+    drop: Annotated[tuple[str, ...], Parameter(help="Columns to leave out.")] = (),
+    missing: Annotated[bool, Parameter(negative=(), help="Accept missing entries in data.")] = False,
+    delimiter: Delimiter = None,
+    header: Annotated[
+        bool, Parameter(help="Whether the first line of a table holds the column names.")
+    ] = True,
+    array: Array = None,
     json: Json = False,
 ) -> None:
-    """What a run, a model or a file of data holds."""
-    there(file)
-    from ebse.cli.facts import facts_of, shown
+    """Describe a run, a model or a data file."""
+    require_existing(file)
+    from ebse.workflow.description import described
 
-    facts = facts_of(file, label=label, id=id, drop=drop, missing=missing, delimiter=delimiter, array=array)
+    facts = described(
+        file,
+        label=label,
+        id=id,
+        drop=drop,
+        missing=missing,
+        delimiter=delimiter,
+        header=header,
+        array=array,
+    )
     if json:
         say_json(facts)
         return
     width = max(map(len, facts))
     for name, value in facts.items():
-        say(f"{name:<{width}}  {shown(value)}")
+        say(f"{name:<{width}}  {_shown(value)}")
+
+
+def _shown(value: Any) -> str:
+    """A value on one line."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {n}" for name, n in value.items())
+    if isinstance(value, list):
+        more = f", … ({len(value)})" if len(value) > SHOWN else ""
+        return ", ".join(map(str, value[:SHOWN])) + more
+    return f"{value:g}" if isinstance(value, float) else str(value)

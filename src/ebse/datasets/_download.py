@@ -1,15 +1,14 @@
-"""Where the four files of a data set are: a folder of the user's, the cache, or the network."""
+"""The four idx files of a data set: in a given folder, in the cache, or downloaded with pooch."""
 
 import gzip
 import hashlib
+import importlib
 import os
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
-
-import pooch  # type: ignore[import-untyped]
+from typing import Any, final
 
 FILES = (
     "train-images-idx3-ubyte",
@@ -20,10 +19,10 @@ FILES = (
 """Images and labels of the training part, then of the test part."""
 
 BLOCK, MOST_BLOCKS = 2**20, 100
-"""Bytes read at once, and how often: no file of these data sets has more."""
+"""Bytes read at once, and the number of reads: no file of these data sets is larger."""
 
 CACHE = "EBSE_CACHE"
-"""The environment variable that names another folder for downloads."""
+"""Environment variable that names another folder for downloads."""
 
 Retrieve = Callable[..., str]
 
@@ -31,7 +30,7 @@ Retrieve = Callable[..., str]
 @final
 @dataclass(frozen=True)
 class Source:
-    """A data set in the network: its mirrors, and SHA-256 of its files once they are decompressed."""
+    """A data set that can be downloaded: its mirrors, and the SHA-256 of its decompressed files."""
 
     name: str
     mirrors: tuple[str, ...]
@@ -80,8 +79,9 @@ FASHION_MNIST = Source(
 
 
 def cache_folder(name: str) -> Path:
-    """Where downloads of a data set are kept: below ``EBSE_CACHE``, or the system's folder for caches."""
-    return Path(os.environ.get(CACHE) or pooch.os_cache("ebse")) / name
+    """Folder of a data set's downloads: below ``EBSE_CACHE``, or in the user's cache folder."""
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ebse"
+    return Path(os.environ.get(CACHE) or base) / name
 
 
 def found_in(folder: Path) -> list[Path] | None:
@@ -91,9 +91,9 @@ def found_in(folder: Path) -> list[Path] | None:
 
 
 def files_of(
-    source: Source, folder: str | Path | None, *, download: bool = True, retrieve: Retrieve = pooch.retrieve
+    source: Source, folder: str | Path | None, *, download: bool = True, retrieve: Retrieve | None = None
 ) -> list[Path]:
-    """The four files: in ``folder`` if one is given, else in the cache, where they are downloaded to."""
+    """The four files: in ``folder`` if given, else in the cache, which a download fills."""
     if folder is not None:
         found = found_in(Path(folder))
         if found is None:
@@ -104,6 +104,7 @@ def files_of(
     cache = cache_folder(source.name)
     found = found_in(cache)
     if found is None and download:
+        retrieve = retrieve or _pooch(source, cache).retrieve
         found = [_downloaded(source, name, cache, retrieve) for name in FILES]
     if found is None:
         raise FileNotFoundError(
@@ -115,22 +116,33 @@ def files_of(
     return found
 
 
+def _pooch(source: Source, cache: Path) -> Any:
+    """The library that downloads, which is optional: files in a folder need none."""
+    try:
+        return importlib.import_module("pooch")
+    except ImportError:
+        raise ImportError(
+            f"downloading {source.name} needs the package pooch, which is not installed; pip install "
+            f"'ebse[download]', give a folder that holds its four idx files, or put them into {cache}"
+        ) from None
+
+
 def _downloaded(source: Source, name: str, cache: Path, retrieve: Retrieve) -> Path:
-    """One file, from the first mirror that gives it."""
+    """One file, from the first mirror that has it with the right checksum."""
     failures = []
     for mirror in source.mirrors:
         try:
             got = Path(retrieve(f"{mirror}{name}.gz", known_hash=None, fname=f"{name}.gz", path=cache))
-        # Libraries of the network raise errors of many kinds; all of them mean the next mirror.
+        # Network libraries raise errors of many kinds; after any of them the next mirror is tried.
         except Exception as error:
             failures.append(f"{mirror}: {type(error).__name__}")
             continue
         try:
             _require_whole(source, name, got)
         except ValueError:
-            # A page that asks for a password, for one: it must not stay in the cache.
+            # For example the login page of a hotel network: it must not stay in the cache.
             got.unlink()
-            failures.append(f"{mirror}: other bytes than the data set has")
+            failures.append(f"{mirror}: wrong checksum")
         else:
             return got
     raise ConnectionError(
@@ -140,7 +152,7 @@ def _downloaded(source: Source, name: str, cache: Path, retrieve: Retrieve) -> P
 
 
 def _require_whole(source: Source, name: str, path: Path) -> None:
-    """The bytes that the data set is known to have, whatever compressed them."""
+    """Refuse a file whose decompressed bytes do not have the known SHA-256."""
     digest = hashlib.sha256()
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:

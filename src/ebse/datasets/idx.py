@@ -1,4 +1,4 @@
-"""The idx format of MNIST: a header with the number of axes and their lengths, then the bytes."""
+"""Read idx files, the format of MNIST: a header with the number of axes and their lengths, then bytes."""
 
 import gzip
 import math
@@ -13,17 +13,25 @@ import numpy.typing as npt
 Bytes = npt.NDArray[np.uint8]
 
 UNSIGNED_BYTE, MOST_AXES = 0x08, 4
-"""The only type that images and labels come in, and more axes than any image has."""
+"""The only data type that is read, and the largest number of axes."""
 MOST_TIMES = 100
-"""How much a file may be compressed: images are by ten or twenty."""
+"""Largest compression ratio that is accepted; images have ten to twenty."""
 BLOCK = 2**20
-"""Bytes that are read at once."""
+"""Bytes read at once."""
 
 
 def read_idx(path: str | Path) -> Bytes:
-    """The array of an idx file of unsigned bytes, plain or compressed (.gz).
+    """Read an idx file of unsigned bytes, plain or compressed (.gz).
 
-    No more is read than the header claims, and no more than a hundred times what the file holds.
+    Parameters
+    ----------
+    path : path
+        At most as many bytes are read as the header claims, and at most a hundred times the size of the file.
+
+    Returns
+    -------
+    array of uint8
+        In the shape that the header claims.
     """
     path = Path(path)
     try:
@@ -58,8 +66,8 @@ def _array(path: Path, file: IO[bytes]) -> Bytes:
     while len(found) <= claimed and (block := file.read(min(BLOCK, claimed + 1 - len(found)))):
         found += block
     if len(found) != claimed:
-        said = "more" if len(found) > claimed else f"{len(found)}"
-        raise _refused(path, f"one whose header claims {claimed} bytes and that holds {said}")
+        held_bytes = "more" if len(found) > claimed else f"{len(found)}"
+        raise _refused(path, f"one whose header claims {claimed} bytes and that holds {held_bytes}")
     array: Any = np.frombuffer(found, np.uint8).reshape(shape)
     return array  # type: ignore[no-any-return]
 

@@ -1,4 +1,4 @@
-"""Curves in [0, 1]² with a known geometry: the synthetic data of section 3.1."""
+"""Curves in the unit square with known geometry: the synthetic 2-D data of section 3.1."""
 
 import math
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from ebse import rng
 from ebse._validation import count
 
 N_SEGMENTS = 200
-"""Segments of a curve; a chord of the curves here then lies within 1e-5 of its arc."""
+"""Segments of a curve: each chord then lies within 1e-5 of its arc."""
 
 
 _BLOCK = 500
@@ -34,8 +34,10 @@ class Projection(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Manifold:
-    """One or more curves, each a fine polyline (M, 2).
+    """One-dimensional manifold in the plane: one or more curves, each a fine polyline (M, 2).
 
+    Examples
+    --------
     >>> line = line_manifold()
     >>> line.project(line.points(3)).distance.max() < 1e-6
     tensor(True)

@@ -1,40 +1,57 @@
-"""Training runs behind ``fit`` and ``partial_fit``."""
+"""Training runs behind ``fit`` and ``partial_fit``, and fits with checkpoints in a folder."""
 
 import math
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
-from tqdm import tqdm
 
+from ebse._estimators import seed_of, unchanged_on_error
+from ebse._stages import shown, stage
 from ebse._threads import threads_for
 from ebse._validation import count, option
+from ebse.ensemble._inputs import generator_of
 from ebse.ensemble._laws import family, start_noise
 from ebse.laws import Law
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.training import (
     Algorithm1,
     ContrastiveDivergence,
+    DivergedError,
     EffectiveAscent,
     EStep,
     GradientAscent,
     Training,
     initial_ensemble,
+    resume,
 )
-from ebse.training.monitors import Row
+from ebse.training.checkpoint import RunFolder
+from ebse.training.monitors import DEFAULT_MONITORS, Monitor, Row
 from ebse.training.optim.m_step import MStep
 
+if TYPE_CHECKING:
+    from ebse.ensemble.rbse import RBSE
+
 LEAST_EPOCHS, MOST_EPOCHS, UPDATES = 10, 1_000, 20_000
-"""``n_epochs="auto"``: as many as make so many updates, within these bounds; few rows need many epochs."""
+"""``n_epochs="auto"``: enough epochs for this many updates, within the bounds; few rows need many epochs."""
 
 ALGORITHMS = ("pcd", "cd", "algorithm1")
 
+MONITORED_ROWS = 1_000
+"""``partial_fit`` on fewer rows is not monitored: monitoring would cost more than training."""
+
+MINUTES = 0.25
+"""Between checkpoints: the work that a power failure may cost."""
+
 
 class Settings(Protocol):
-    """What a run takes from the estimator."""
+    """The parameters of the estimator that a run uses."""
 
     n_components: int
     law: Any
-    noise: float | None
+    keep_prob: float | None
+    sigma: float | None
     bias_law: Any
     visible: str
     n_epochs: int | str
@@ -54,15 +71,15 @@ def new_run(
     schedule: str,
     generator: torch.Generator,
     start: RestrictedBoltzmannEnsemble | None = None,
+    monitors: Sequence[Monitor] = DEFAULT_MONITORS,
 ) -> Training:
-    """A run on the data v (N, D), from ``start`` or from small weights."""
+    """A run on the data v (N, D), from ``start`` or from small random weights."""
     option("visible", settings.visible, ("binary", "real"))
     count("n_components", settings.n_components)
     law, bias_law = family("law", settings.law), family("bias_law", settings.bias_law)
+    noise = start_noise(law, settings.keep_prob, settings.sigma)
     if start is None:
-        first = initial_ensemble(
-            v, settings.n_components, law=law, generator=generator, **start_noise(law, settings.noise)
-        )
+        first = initial_ensemble(v, settings.n_components, law=law, generator=generator, **noise)
         start = RestrictedBoltzmannEnsemble(
             first.W,
             bias(bias_law, first.b, generator),
@@ -74,12 +91,13 @@ def new_run(
         e_step=_e_step(settings),
         m_step=_m_step(settings, schedule),
         batch_size=min(count("batch_size", settings.batch_size), v.shape[0]),
+        monitors=monitors,
         generator=generator,
     )
 
 
 def n_epochs_for(settings: Settings, n_rows: int) -> int:
-    """Epochs of ``fit``: the number asked for, or enough for a good model."""
+    """Epochs of ``fit``: ``n_epochs``, or enough of them for a good model."""
     if settings.n_epochs != "auto":
         if isinstance(settings.n_epochs, str):
             raise ValueError(
@@ -90,29 +108,48 @@ def n_epochs_for(settings: Settings, n_rows: int) -> int:
     return min(max(math.ceil(UPDATES / n_updates), LEAST_EPOCHS), MOST_EPOCHS)
 
 
-def learn(run: Training, v: Any, n_epochs: int, *, n_components: int, verbose: int) -> None:
-    """All epochs of a run, with a bar on the terminal where ``verbose``."""
-    bar = tqdm(total=n_epochs, desc="RBSE", unit="epoch", disable=not verbose)
-
-    def report(row: Row) -> None:
-        shown = row.get("held_out_pseudo_log_likelihood", row.get("pseudo_log_likelihood"))
-        if shown is not None:
-            bar.set_postfix_str(f"pseudo-log-likelihood {shown:.2f}", refresh=False)
-        bar.update()
-
+def learn(run: Training, v: Any, n_epochs: int, *, n_connections: int, verbose: int) -> None:
+    """Train for n_epochs, with a progress bar where ``verbose``; on one thread where connections are few."""
     try:
-        with bar, threads_for(v.shape[1] * n_components):
-            run.fit(v, n_epochs, callback=report)
-    except FloatingPointError as error:
-        what = str(error).partition(". The ensemble")[0]
+        with (
+            shown(verbose),
+            stage("training", n_epochs, "epoch") as done,
+            threads_for(n_connections),
+        ):
+            run.fit(v, n_epochs, callback=lambda _: done(1))
+    except DivergedError as error:
         raise FloatingPointError(
-            f"{what}. The estimator is fitted with what it had learned after {run.n_steps} updates"
-        ) from None
+            f"{error.summary}. The estimator is fitted with what it had learned after {run.n_steps} updates"
+        ) from error
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"stopped after {run.n_steps} updates; the estimator is fitted with what it learned so far, and "
-            "partial_fit goes on from there"
+            "partial_fit continues from there"
         ) from None
+
+
+def fit_in_folder(rbse: "RBSE", X: Any, folder: str | Path, *, callback: Callable[[Row], None]) -> "RBSE":
+    """``rbse.fit(X)`` with checkpoints in ``folder``; an unfinished run that is there already is resumed.
+
+    The callback gets each epoch's row of the history.
+    """
+    with unchanged_on_error(rbse), threads_for(X.shape[1] * rbse.n_components):
+        v, scaling = rbse._training_rows(X, reset=True)
+        if RunFolder(folder).checkpoints:
+            run = resume(folder, v, callback=callback)
+        else:
+            run = new_run(rbse, v, schedule="linear", generator=generator_of(seed_of(rbse.random_state)))
+            n_epochs = n_epochs_for(rbse, v.shape[0])
+            run.fit(v, n_epochs, callback=callback, folder=folder, every_epochs=None, every_minutes=MINUTES)
+    rbse._keep(run, scaling)
+    return rbse
+
+
+def require_settings(rbse: "RBSE", X: Any) -> int:
+    """Number of epochs of ``fit(X)``; raises what ``fit`` would raise about its parameters."""
+    v, _ = rbse._training_rows(X[:2], reset=True)
+    new_run(rbse, v, schedule="linear", generator=generator_of(0))
+    return n_epochs_for(rbse, X.shape[0])
 
 
 def bias(law: type[Law], start: Law, generator: torch.Generator) -> Law:
@@ -129,7 +166,7 @@ def _e_step(settings: Settings) -> EStep:
     k = count("n_gibbs_steps", settings.n_gibbs_steps)
     if settings.visible == "real":
         _require_real(settings)
-        # Sampled hidden units blur the map of real values; θ integrated out lets σ run away.
+        # Sampled hidden units blur the map of real values; θ integrated out lets σ diverge.
         return Algorithm1(k=k, units="mean")
     if settings.algorithm == "algorithm1":
         return Algorithm1(k=k)
@@ -137,7 +174,7 @@ def _e_step(settings: Settings) -> EStep:
 
 
 def _require_real(settings: Settings) -> None:
-    """Refuse what real units do not know."""
+    """Refuse parameters that training with real visible units does not use."""
     allowed = {"algorithm": ("pcd", "algorithm1"), "momentum": (0,), "weight_decay": (0,)}
     for name, values in allowed.items():
         value = getattr(settings, name)

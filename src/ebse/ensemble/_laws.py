@@ -1,4 +1,4 @@
-"""Laws by name, and ensembles as NumPy arrays and back."""
+"""Laws by name, noise arguments, and ensembles as NumPy arrays and back."""
 
 from typing import Any, NamedTuple
 
@@ -6,21 +6,23 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ebse.laws import Bernoulli, Gaussian, Law, Point
+from ebse.laws import Bernoulli, Gaussian, Law, Point, SpikeSlab
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.models.rbse import Visible
 from ebse.models.storage import FAMILIES
 
 LAWS: dict[str, type[Law]] = {"bernoulli": Bernoulli, "gaussian": Gaussian, "point": Point}
-"""Those that users name; files name all of ebse's own."""
-NOISE_NAMES: dict[type[Law], str] = {Bernoulli: "p", Gaussian: "sigma"}
-"""What the noise of a law is called where it starts."""
+"""Names that users pass; files may name every law of :mod:`ebse.laws`."""
+ARGUMENTS: dict[type[Law], str] = {Bernoulli: "keep_prob", SpikeSlab: "keep_prob", Gaussian: "sigma"}
+"""The argument that sets the noise of a law."""
+LETTERS = {"keep_prob": "p", "sigma": "sigma"}
+"""The same arguments in the low-level API."""
 
 Alpha = dict[str, dict[str, npt.NDArray[np.floating[Any]]]]
 
 
 def family(name: str, law: Any) -> type[Law]:
-    """The class of a law that was given by its name or as a class."""
+    """The class of a law given by its name or as a class."""
     if isinstance(law, str) and law in LAWS:
         return LAWS[law]
     if isinstance(law, str) and law in FAMILIES:
@@ -33,44 +35,48 @@ def family(name: str, law: Any) -> type[Law]:
     )
 
 
-def start_noise(law: type[Law], noise: float | None) -> dict[str, float]:
-    """``noise`` under the name that the law's start has for it."""
-    if noise is None:
+def start_noise(law: type[Law], keep_prob: float | None, sigma: float | None) -> dict[str, float]:
+    """The noise that training starts from, as ``law.start`` takes it."""
+    noise = noise_of(law, keep_prob, sigma)
+    if noise and law not in ARGUMENTS:
+        (name, value) = next((n, x) for n, x in (("keep_prob", keep_prob), ("sigma", sigma)) if x is not None)
+        raise ValueError(
+            f"{name} must be None for the law {law.__name__}, got {value!r}; only 'bernoulli' takes "
+            "keep_prob, and only 'gaussian' takes sigma"
+        )
+    return noise
+
+
+def noise_of(law: type[Law], keep_prob: float | None, sigma: float | None) -> dict[str, float]:
+    """The one argument that is given, checked, under its letter in the low-level API; empty where none is."""
+    given = {name: x for name, x in (("keep_prob", keep_prob), ("sigma", sigma)) if x is not None}
+    if not given:
         return {}
-    if law not in NOISE_NAMES:
+    right = ARGUMENTS.get(law)
+    if len(given) > 1:
         raise ValueError(
-            f"noise must be None for the law {law.__name__}, got {noise!r}; only 'bernoulli' (the "
-            "probability that a connection is present) and 'gaussian' (a standard deviation) take a number"
+            f"keep_prob and sigma must not both be given, got {keep_prob!r} and {sigma!r}; pass "
+            f"{right or 'one of them'} for the law {law.__name__}"
         )
-    require_noise(law, noise)
-    return {NOISE_NAMES[law]: noise}
-
-
-def require_noise(law: type[Law], noise: float) -> None:
-    """A number that can be the noise of a law: σ of a Gaussian one, a presence of any other."""
-    if law is Gaussian and not 0 <= noise < float("inf"):
+    ((name, value),) = given.items()
+    if right not in (None, name):
         raise ValueError(
-            f"noise must be a standard deviation >= 0 for the law Gaussian, got {noise!r}; pass one"
+            f"{name} must be None for the law {law.__name__}, got {value!r}; pass {right} for this law"
         )
-    if law is not Gaussian and not 0 < noise < 1:
+    if name == "sigma" and not 0 <= value < float("inf"):
         raise ValueError(
-            f"noise must be a probability of presence in (0, 1) for the law {law.__name__}, got {noise!r}; "
-            "without noise use the law 'point'"
+            f"sigma must be a standard deviation >= 0 for the law {law.__name__}, got {value!r}; pass one"
         )
-
-
-def with_noise(ensemble: RestrictedBoltzmannEnsemble, noise: float | None) -> RestrictedBoltzmannEnsemble:
-    """The ensemble moved along the gauge: σ of a Gaussian law, presence of a Bernoulli or any other one."""
-    if noise is None:
-        return ensemble
-    require_noise(type(ensemble.W), noise)
-    if isinstance(ensemble.W, Gaussian):
-        return ensemble.with_noise(sigma=noise)
-    return ensemble.with_noise(p=noise)
+    if name == "keep_prob" and not 0 < value < 1:
+        raise ValueError(
+            f"keep_prob must be a probability in (0, 1) for the law {law.__name__}, got {value!r}; for "
+            "weights without noise use the law 'point'"
+        )
+    return {LETTERS[name]: value}
 
 
 class Laws(NamedTuple):
-    """Three laws without their arrays, and what visible units are."""
+    """Three laws without their arrays, and the type of the visible units."""
 
     templates: dict[str, Law]
     visible: Visible
@@ -79,7 +85,7 @@ class Laws(NamedTuple):
     def of(cls, ensemble: RestrictedBoltzmannEnsemble) -> "tuple[Laws, Alpha]":
         """An ensemble as its laws, and their α as arrays by letter and name."""
         templates = {
-            # None is no value of α: the arrays are put back before anybody asks for them.
+            # None is not a value of α: the arrays are put back before the law is used.
             letter: law.with_alpha(dict.fromkeys(law.names))  # type: ignore[arg-type]
             for letter, law in ensemble.laws.items()
         }

@@ -1,25 +1,26 @@
-"""Pictures of components."""
+"""Plots of components; matplotlib is imported when something is plotted."""
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.figure import Figure
 
 from ebse._validation import count
 
-MOST = 20
-"""Tiles in a row."""
-MOST_NAMES = 120
-"""Features whose names can be read below a heat map."""
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
+MOST_COLUMNS = 20
+"""Images side by side."""
+MOST_NAMES = 120
+"""Features whose names are legible below a heat map."""
 
 Components = npt.NDArray[np.floating[Any]]
 
 
-def picture(components: Components, image_shape: tuple[int, int] | None, names: Any) -> Figure:
-    """Components (n, D) as images, or as a heat map where features have names or are no square."""
+def plot(components: Components, image_shape: tuple[int, int] | None, names: Any) -> "Figure":
+    """Components (n, D) as images, or as a heat map where features have names or do not form a square."""
     D = components.shape[1]
     side = math.isqrt(D)
     if image_shape is not None:
@@ -29,8 +30,10 @@ def picture(components: Components, image_shape: tuple[int, int] | None, names: 
     return heat_map(components, names)
 
 
-def heat_map(components: Components, names: Any) -> Figure:
+def heat_map(components: Components, names: Any) -> "Figure":
     """Components as rows and features as columns, blue below 0 and red above."""
+    from matplotlib.figure import Figure
+
     n, D = components.shape
     size = (min(0.25 * D + 2.5, 30), min(0.18 * n + 1.8, 30))
     figure = Figure(figsize=size, layout="constrained")
@@ -46,10 +49,12 @@ def heat_map(components: Components, names: Any) -> Figure:
     return figure
 
 
-def tiles(components: Components, shape: tuple[int, int]) -> Figure:
+def tiles(components: Components, shape: tuple[int, int]) -> "Figure":
     """Components (n, D) as images side by side, blue below 0 and red above, all on one scale."""
+    from matplotlib.figure import Figure
+
     n = len(components)
-    columns = min(MOST, math.ceil(math.sqrt(n)))
+    columns = min(MOST_COLUMNS, math.ceil(math.sqrt(n)))
     rows = math.ceil(n / columns)
     figure = Figure(figsize=(0.5 * columns + 0.8, max(0.5 * rows, 1) + 0.2), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
@@ -63,7 +68,7 @@ def tiles(components: Components, shape: tuple[int, int]) -> Figure:
 
 
 def _sides(image_shape: Any, D: int) -> tuple[int, int]:
-    """Height and width of D pixels; (1, D) for those that are no image."""
+    """Height and width of an image of D pixels."""
     sides = tuple(image_shape) if isinstance(image_shape, (tuple, list)) else (image_shape, image_shape)
     if len(sides) != 2 or any(count("image_shape", side) < 1 for side in sides) or sides[0] * sides[1] != D:
         raise ValueError(
@@ -74,5 +79,5 @@ def _sides(image_shape: Any, D: int) -> tuple[int, int]:
 
 
 def _limit(components: Components) -> float:
-    # A few extreme weights would make all others pale.
+    # A quantile, because a few extreme weights would make all others pale.
     return max(float(np.quantile(np.abs(components), 0.995)), 1e-12)

@@ -1,4 +1,4 @@
-"""Embeddings to compare with: the input, principal components, shifted images, and an ensemble's own."""
+"""Baseline embeddings: the input, principal components, shifted images, and those of an ensemble."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 
 class FittedEnsemble(Protocol):
-    """What ``baselines`` asks of a fitted ensemble."""
+    """The methods of a fitted ensemble that ``baselines`` uses."""
 
     def transform(self, X: Any) -> Any:
         """One representation of each row (N, K)."""
@@ -25,8 +25,8 @@ class FittedEnsemble(Protocol):
     def sample_transform(self, X: Any, n_draws: int, **options: Any) -> Any:
         """n_draws representations of each row (N, n_draws, K)."""
 
-    def dropped(self, presence: float) -> "FittedEnsemble":
-        """DropConnect: effective connections that are there with this probability."""
+    def dropped(self, keep_prob: float) -> "FittedEnsemble":
+        """DropConnect: each effective connection is kept with this probability."""
 
 
 def pixels(X: Any) -> Array:
@@ -40,10 +40,10 @@ def pixels(X: Any) -> Array:
 @final
 @dataclass(frozen=True)
 class Shifts:
-    """Each image and its shifts by one pixel in the 8 directions, zeros moving in: (N, 9, height · width).
+    """Data augmentation: each image and its shifts by one pixel in 8 directions, (N, 9, height · width).
 
-    The simplest noise that keeps what an image shows. Queries are averaged over the same 9 shifts, so that
-    training and queries see the same kind of rows.
+    Pixels that move in are 0. Predictions of a query are averaged over the same 9 shifts, so that training
+    and queries have the same distribution.
 
     >>> shifted = Shifts((2, 2)).representations([[1.0, 0.0, 0.0, 0.0]])
     >>> shifted.shape, shifted[0, 5]  # one pixel to the right
@@ -86,7 +86,7 @@ class Shifts:
 @final
 @dataclass(frozen=True)
 class Draws:
-    """Draws of an ensemble with fixed options, always from the same seed: (N, n_draws, K)."""
+    """Stochastic representations of an ensemble with fixed options and seed: (N, n_draws, K)."""
 
     ensemble: FittedEnsemble
     n_draws: int = 10
@@ -109,24 +109,26 @@ def baselines(
     n_sweeps: int = 50,
     random_state: int = 0,
 ) -> dict[str, Any]:
-    """Embeddings by name for ``few_shot``: "pixels", "PCA", "shifts" of images, and four of an ensemble.
+    """Baseline embeddings by name for ``few_shot``: "pixels", "PCA", "shifts", and four of an ensemble.
 
     Parameters
     ----------
-    X_unlabeled
-        Rows (N, D) that the principal components are fitted on.
-    image_shape
-        Height and width of the images in the rows; adds "shifts".
-    ensemble
-        A fitted :class:`ebse.RBSE`; adds "RBM" (its mean representation, that of its effective RBM),
-        "DropConnect" (half of the effective connections dropped, whatever the example), "RBSE, clamped"
-        (models drawn given the example, as in the paper) and "RBSE, walked" (models of strong
-        noise met on a walk from it).
-    n_components
-        Principal components; fewer if the rows or features are fewer.
-    n_draws, n_sweeps
-        Representations per example, and the length of a walk.
-    random_state
+    X_unlabeled : array-like of shape (N, D)
+        Rows that the principal components are fitted to.
+    image_shape : int or (height, width), default=None
+        Size of the images in the rows; adds "shifts".
+    ensemble : RBSE, default=None
+        A fitted :class:`ebse.RBSE`; adds "RBM" (the mean representation, that of the effective RBM),
+        "DropConnect" (half of the effective connections dropped, independently of the row), "RBSE, posterior"
+        (models sampled given the row, as in the paper) and "RBSE, chain" (models with strong noise, sampled
+        after a Gibbs chain that starts at the row).
+    n_components : int, default=20
+        Principal components; fewer if rows or features are fewer.
+    n_draws : int, default=10
+        Representations per row.
+    n_sweeps : int, default=50
+        Gibbs sweeps of "RBSE, chain".
+    random_state : int, default=0
         Seed of the draws and of the randomized solver that PCA may use.
 
     Examples
@@ -139,7 +141,7 @@ def baselines(
     if len(shape) != 2:
         raise ValueError(
             f"X_unlabeled must have shape (N, D), got {shape}; "
-            "pass one row per example (images: X.reshape(len(X), -1))"
+            "pass a matrix of rows (images: X.reshape(len(X), -1))"
         )
     n_components = min(n_components, *shape)
     found: dict[str, Any] = {
@@ -155,8 +157,7 @@ def baselines(
 
         found["RBM"] = ensemble
         found["DropConnect"] = draws(ensemble.dropped(0.5), source="prior")
-        found["RBSE, clamped"] = draws(ensemble)
-        # A number is a standard deviation to a Gaussian law, and a presence to any other.
-        strong = 0.5 if hasattr(ensemble, "scale_") else 0.01
-        found["RBSE, walked"] = draws(ensemble, n_sweeps=n_sweeps, noise=strong)
+        found["RBSE, posterior"] = draws(ensemble)
+        strong = {"sigma": 0.5} if hasattr(ensemble, "sigma_") else {"keep_prob": 0.01}
+        found["RBSE, chain"] = draws(ensemble, n_sweeps=n_sweeps, **strong)
     return found

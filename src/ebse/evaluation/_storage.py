@@ -1,4 +1,4 @@
-"""Finished episodes on disk: a line of configuration, then a line per method, n_shots and episode."""
+"""Checkpoint of an evaluation: a line of configuration, then a line per method, n_shots and episode."""
 
 import hashlib
 import json
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ebse import _jsonl
 from ebse._atomic import in_place
 
 FORMAT = "ebse few-shot rows 1"
@@ -20,11 +21,11 @@ Group = tuple[str, int]
 
 
 class Checkpoint:
-    """Rows that survive: what was added is on the disk, and a torn last line is forgotten."""
+    """Rows of finished episodes in a JSON Lines file; an incomplete last line is dropped."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._header, self._rows, self._sound = self._read()
+        self._header, self._rows = self._read()
 
     @property
     def key(self) -> int | None:
@@ -32,7 +33,7 @@ class Checkpoint:
         return None if self._header is None else int(self._header["key"])
 
     def open(self, configuration: Row) -> dict[Group, dict[int, float]]:
-        """Accuracies by group and episode in a file of this configuration; a new file is begun."""
+        """Accuracies by group and episode in the file, which must have this configuration; or a new file."""
         configuration = json.loads(json.dumps(configuration))
         if self._header is None:
             with in_place(self.path) as temporary:
@@ -47,40 +48,33 @@ class Checkpoint:
                     f"checkpoint must be a file of this configuration, but {self.path} has {name} = {was!r}, "
                     f"got {now!r}; pass the same arguments, or another path"
                 )
-        if self._sound < self.path.stat().st_size:
-            # The next row must not continue a torn line.
-            os.truncate(self.path, self._sound)
+        _jsonl.drop_incomplete_line(self.path)
         done: dict[Group, dict[int, float]] = {}
         for row in self._rows:
             done.setdefault((row["method"], row["n_shots"]), {})[row["episode"]] = row["accuracy"]
         return done
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Append rows, and have them on the disk."""
-        with self.path.open("a") as file:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
-            file.flush()
-            os.fsync(file.fileno())
+        """Append rows; they are on the disk when this returns."""
+        _jsonl.append(self.path, rows)
 
-    def _read(self) -> tuple[Row | None, list[Row], int]:
-        """Header, rows, and the length in bytes of the lines that are whole."""
+    def _read(self) -> tuple[Row | None, list[Row]]:
+        """Header and rows."""
         if not self.path.exists():
-            return None, [], 0
-        # Whatever follows the last end of a line was torn.
-        lines = self.path.read_bytes().split(b"\n")[:-1]
+            return None, []
         try:
-            header, *rows = [json.loads(line) for line in lines]
+            header, *rows = _jsonl.read(self.path)
             if header["format"] != FORMAT or not all({"method", "accuracy"} <= row.keys() for row in rows):
                 raise ValueError
         except (ValueError, KeyError, TypeError, AttributeError):
             raise ValueError(
                 f"checkpoint must be a file that few_shot wrote, got {self.path}; pass another path"
             ) from None
-        return header, rows, sum(len(line) + 1 for line in lines)
+        return header, rows
 
 
 def _first_difference(name: str, was: Row, now: Row) -> tuple[str, Any, Any]:
-    """The first part that two descriptions differ in."""
+    """The first entry in which two descriptions differ."""
     part = next(part for part in [*now, *was] if was.get(part) != now.get(part))
     return f"{name}[{part!r}]", was.get(part), now.get(part)
 

@@ -11,13 +11,11 @@ import pandas as pd
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
-from torch import Tensor
 from tqdm import tqdm
 
 from ebse._validation import count
 from ebse.evaluation._storage import Checkpoint, Group, Row, checksum
 from ebse.evaluation.episodes import Episodes, RandomState, draw_key, keyed_episodes, used_rows
-from ebse.evaluation.logistic import fit_logistic, predict_proba
 from ebse.evaluation.methods import (
     Array,
     classifier_accuracy,
@@ -47,43 +45,53 @@ def few_shot(
     progress: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> FewShotResult:
-    """Accuracy of each method in each episode: fitted on n_shots examples per class, asked n_queries.
+    """Few-shot accuracy of several methods in the same random episodes, compared in pairs.
 
-    Embeddings are classified by one multinomial logistic regression without penalty (``fit_logistic``),
-    trained on all representations of the labeled examples; the probabilities of a query are averaged over
-    its own.
+    In each episode a method is fitted to n_shots labeled rows per class and classifies n_queries rows per
+    class. Embeddings are classified by multinomial logistic regression without penalty (``fit_logistic``),
+    trained on all representations of the labeled rows; the probabilities of a query are averaged over its
+    representations.
 
     Parameters
     ----------
-    estimators
-        Methods by name: an object with ``representations(X)`` of shape (N, n_draws, K), a fitted
-        transformer, a function from X to (N, K) or (N, n_draws, K), "pixels", or a scikit-learn classifier,
-        which is cloned and fitted in every episode. An embedding is called once, with all examples that
-        occur in the episodes. What is a classifier counts as one, whatever else it can do; an
-        :class:`ebse.RBSEClassifier` on a frozen ensemble draws once for all episodes.
-    X, y
-        Examples (N, …), an array, a tensor or a sparse matrix, and their labels (N,).
-    n_ways
-        Classes of an episode; None: all.
-    n_shots
-        Labeled examples per class: a number, or several to be tried, on the same queries and with the
-        examples of fewer shots among those of more.
-    n_queries, n_episodes
-        Queries per class, and number of episodes.
-    random_state
-        Which episodes: an int, a RandomState or Generator, or None (other ones every time, but those of
-        the file if ``checkpoint`` exists).
-    baseline
-        Name of the method that the others are compared with; None: the first.
-    n_jobs
+    estimators : dict
+        Methods by name: an object with ``representations(X)`` of shape (N, n_draws, K), a fitted transformer,
+        a function from X to (N, K) or (N, n_draws, K), "pixels", or a scikit-learn classifier. An embedding
+        is called once, with all rows that occur in episodes. A classifier is cloned and fitted in every
+        episode; one that has ``represented(X)`` represents the rows only once: it returns a classifier, and
+        rows in the form which that takes, and clones of it are fitted to the rows of each episode (see
+        :meth:`ebse.ensemble.RBSEClassifier.represented`).
+    X : array, tensor or sparse matrix of shape (N, …)
+        Rows.
+    y : array-like of shape (N,)
+        Their labels.
+    n_ways : int, default=None
+        Classes of an episode; None is all classes.
+    n_shots : int or sequence of int, default=1
+        Labeled rows per class. Several numbers have the same queries, and the labeled rows of fewer shots are
+        among those of more.
+    n_queries : int, default=15
+        Query rows per class.
+    n_episodes : int, default=100
+        Number of episodes; intervals shrink as 1/√n_episodes.
+    random_state : int, RandomState, Generator or None, default=None
+        Which episodes; None gives others every time, but those of the file if ``checkpoint`` exists.
+    baseline : str, default=None
+        Name of the method that the others are compared with; None is the first.
+    n_jobs : int, default=None
         Processes for classifiers, as in joblib: None is one, −1 all cores. Each has one thread.
-    progress
-        Show a bar per method.
-    checkpoint
-        File of finished episodes. After an interruption the same call goes on where it stopped; a file of
-        another configuration is refused. Names, types, parameters and fitted arrays of methods are compared,
-        as far as they are scikit-learn's or ebse's: what is fitted again without a seed begins a new file.
-        Rows of embeddings are written a batch of episodes at a time.
+    progress : bool, default=False
+        Show a progress bar per method.
+    checkpoint : path, default=None
+        File of finished episodes. After an interruption the same call continues; a file of another
+        configuration is refused. Names, types, parameters and fitted arrays of methods are compared, as far
+        as they are scikit-learn's or ebse's: a method that is fitted again without a seed needs a new file.
+        Rows of embeddings are written one batch of episodes at a time.
+
+    References
+    ----------
+    O. Vinyals, C. Blundell, T. Lillicrap, K. Kavukcuoglu, D. Wierstra. Matching Networks for One Shot
+    Learning. NeurIPS, 2016.
 
     Examples
     --------
@@ -124,7 +132,7 @@ def few_shot(
             continue
         evaluate = _classifier_rows if classifies(method) else _embedding_rows
         with (
-            _said_how_to_go_on(checkpoint),
+            _interruption_explained(checkpoint),
             tqdm(desc=name, total=n_all, initial=n_all - n_todo, disable=not progress) as bar,
         ):
             for rows in evaluate(name, method, X, labels, episodes, todo, n_jobs):
@@ -139,33 +147,33 @@ def few_shot(
 
 
 @contextmanager
-def _said_how_to_go_on(checkpoint: str | os.PathLike[str] | None) -> Iterator[None]:
-    """Ctrl-C with a word on what is kept."""
+def _interruption_explained(checkpoint: str | os.PathLike[str] | None) -> Iterator[None]:
+    """Ctrl-C with a message that says what is kept."""
     try:
         yield
     except KeyboardInterrupt:
         kept = (
-            "nothing is kept; pass checkpoint=… to be able to go on"
+            "nothing is kept; pass checkpoint=… to be able to continue"
             if checkpoint is None
-            else f"finished episodes are in {os.fspath(checkpoint)}; the same call goes on from there"
+            else f"finished episodes are in {os.fspath(checkpoint)}; the same call continues from there"
         )
         raise KeyboardInterrupt(f"few_shot was stopped: {kept}") from None
 
 
 Todo = list[tuple[int, list[int]]]
-"""Episodes that are to be computed, for each number of shots."""
+"""Episodes that are left to compute, for each number of shots."""
 
 
 def _embedding_rows(
     name: str, method: Any, X: Any, labels: Array, episodes: Episodes, todo: Todo, n_jobs: int | None
 ) -> Iterator[list[Row]]:
     """Rows of an embedding, a batch of episodes at a time."""
-    # All episodes, also those that are done: an embedding draws the same after an interruption.
+    # The rows of all episodes, also finished ones, so that an embedding gives the same after an interruption.
     used, local = used_rows(episodes)
     z = representations(name, method, X[used])
     n_ways, n_queries = local.queries.shape[1:]
     for k, left in todo:
-        # float64 rows; the solver holds about four arrays of the size of its training rows.
+        # In float64; the solver holds about four arrays of the size of its training rows.
         per_episode = 8 * z[0].size * n_ways * (4 * k + 2 * n_queries)
         size = max(1, BATCH_BYTES // per_episode)
         for start in range(0, len(left), size):
@@ -177,20 +185,22 @@ def _embedding_rows(
 
 def embedding_accuracies(z: Array, support: Array, queries: Array, *, name: str = "z") -> Array:
     """Accuracies (E,) of representations z (U, n_draws, K) in episodes of rows (E, n_ways, n) of z."""
+    from ebse.evaluation.logistic import fit_logistic, predict_proba
+
     (E, n_ways, n_shots), n_queries, n_draws = support.shape, queries.shape[2], z.shape[1]
     train = z[support].reshape(E, -1, z.shape[2])
     y = np.repeat(np.arange(n_ways), n_shots * n_draws)
     fit = fit_logistic(train, np.broadcast_to(y, train.shape[:2]), n_classes=n_ways)
     if not fit.converged.all():
         warnings.warn(
-            f"{(~fit.converged).sum()} of {E} logistic regressions on {name} did not come to an end in "
+            f"{(~fit.converged).sum()} of {E} logistic regressions on {name} did not converge in "
             f"{fit.n_iter.max()} iterations and are used as they are; features that hardly vary, or vary on "
             "very different scales, are the usual reason",
             ConvergenceWarning,
             stacklevel=2,
         )
-    asked = z[queries].reshape(E, -1, z.shape[2])
-    p = predict_proba(fit, asked).reshape(E, n_ways, n_queries, n_draws, n_ways).mean(3)
+    z_queries = z[queries].reshape(E, -1, z.shape[2])
+    p = predict_proba(fit, z_queries).reshape(E, n_ways, n_queries, n_draws, n_ways).mean(3)
     right: Array = (p.argmax(-1) == np.arange(n_ways)[:, None]).mean((1, 2))
     return right
 
@@ -198,25 +208,17 @@ def embedding_accuracies(z: Array, support: Array, queries: Array, *, name: str 
 def _classifier_rows(
     name: str, method: Any, X: Any, labels: Array, episodes: Episodes, todo: Todo, n_jobs: int | None
 ) -> Iterator[list[Row]]:
-    """Rows of a classifier, one episode at a time, as workers finish them.
-
-    A classifier that offers ``shared(X)`` represents all examples once, and its episodes share them.
-    """
+    """Rows of a classifier, one episode at a time, as workers finish them."""
     tasks = [(k, e) for k, left in todo for e in left]
     used, local = used_rows(episodes)
-    common = method.shared(X[used]) if hasattr(method, "shared") else None
-    if common is not None:
-        for k, e in tasks:
-            support, queries = local.support[e, :, :k].ravel(), local.queries[e].ravel()
-            accuracy = common.accuracy(support, labels[used][support], queries, labels[used][queries])
-            yield [_row(name, k, e, accuracy)]
-        return
+    X, y = X[used], labels[used]
+    classifier, X = method.represented(X) if hasattr(method, "represented") else (method, X)
 
     def jobs() -> Iterable[Any]:
         for k, e in tasks:
-            support, queries = episodes.support[e, :, :k].ravel(), episodes.queries[e].ravel()
+            support, queries = local.support[e, :, :k].ravel(), local.queries[e].ravel()
             yield delayed(classifier_accuracy)(
-                method, X[support], labels[support], X[queries], labels[queries], parent=os.getpid()
+                classifier, X[support], y[support], X[queries], y[queries], parent=os.getpid()
             )
 
     accuracies = Parallel(n_jobs=n_jobs, return_as="generator")(jobs())
@@ -237,7 +239,7 @@ def _shots(n_shots: int | Sequence[int]) -> list[int]:
 
 
 def _check_methods(estimators: Mapping[str, Any], baseline: str | None) -> str:
-    """The name of the baseline, where all methods can be evaluated."""
+    """Check all methods, and return the name of the baseline."""
     if not isinstance(estimators, Mapping) or not estimators:
         raise TypeError(
             f"estimators must map names to methods, got {estimators!r}; pass {{'pixels': 'pixels', …}}"
@@ -260,11 +262,11 @@ def _examples(X: Any, y: ArrayLike) -> tuple[Any, Array]:
     if hasattr(X, "tocsr"):
         X = X.tocsr()
     else:
-        X = X.detach().cpu().numpy() if isinstance(X, Tensor) else np.asarray(X)
+        X = X.detach().cpu().numpy() if hasattr(X, "detach") else np.asarray(X)
     labels = np.asarray(y)
     if not X.ndim or X.shape[0] != len(labels):
         raise ValueError(
-            f"X and y must have one row per example, got shapes {X.shape} and {labels.shape}; "
+            f"X and y must have the same number of rows, got shapes {X.shape} and {labels.shape}; "
             "pass a label for each row"
         )
     missing = int(np.sum(pd.isna(labels)))

@@ -1,4 +1,4 @@
-"""Few-shot episodes: which examples are labeled and which are asked for."""
+"""Few-shot episodes: random choices of labeled rows and of query rows, class by class."""
 
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from ebse._validation import count
 
 RandomState = int | np.random.RandomState | np.random.Generator | None
-"""A seed, a generator of NumPy's, or None for another result every time."""
+"""A seed, a NumPy generator, or None for another result every time."""
 
 Indices = NDArray[np.int64]
 
@@ -20,13 +20,13 @@ class Episodes(NamedTuple):
     classes: NDArray[Any]
     """Labels (E, n_ways), ascending; class c of an episode is ``classes[e, c]``."""
     support: Indices
-    """Rows of the labeled examples (E, n_ways, n_shots)."""
+    """Indices of the labeled rows (E, n_ways, n_shots)."""
     queries: Indices
-    """Rows of the examples to be classified (E, n_ways, n_queries)."""
+    """Indices of the rows to be classified (E, n_ways, n_queries)."""
 
 
 def draw_key(random_state: RandomState) -> int:
-    """One 62-bit key, from a seed always the same."""
+    """One 62-bit key; the same seed gives the same key."""
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**62))
     try:
@@ -51,24 +51,31 @@ def draw_episodes(
     n_episodes: int = 100,
     random_state: RandomState = None,
 ) -> Episodes:
-    """n_ways classes, and n_shots + n_queries examples of each without replacement, for every episode.
+    """Few-shot episodes: n_ways classes, and n_shots + n_queries rows of each, without replacement.
 
     Episode e is a function of y, ``random_state``, e, ``n_ways`` and ``n_queries``. It does not depend on the
     number of episodes, and its first shots are those of the same episode with fewer shots: queries are the
-    first examples of a random order of a class, shots the next ones.
+    first rows of a random order of a class, shots the next ones.
 
     Parameters
     ----------
-    y
-        Labels (N,).
-    n_ways
-        Classes of an episode; None: all.
-    n_shots, n_queries
-        Labeled examples and queries per class.
-    n_episodes
-        Number of episodes E.
-    random_state
-        An int, a RandomState or Generator (one number is taken from it), or None: other episodes every time.
+    y : array-like of shape (N,)
+        Labels.
+    n_ways : int, default=None
+        Classes of an episode; None is all classes.
+    n_shots : int, default=1
+        Labeled rows per class.
+    n_queries : int, default=15
+        Query rows per class. More reduce the variance of an episode's accuracy.
+    n_episodes : int, default=100
+        Number of episodes E. Intervals shrink as 1/√E.
+    random_state : int, RandomState, Generator or None, default=None
+        An int gives the same episodes every time, None others.
+
+    References
+    ----------
+    O. Vinyals, C. Blundell, T. Lillicrap, K. Kavukcuoglu, D. Wierstra. Matching Networks for One Shot
+    Learning. NeurIPS, 2016.
 
     Examples
     --------
@@ -89,10 +96,10 @@ def keyed_episodes(
     count("n_episodes", n_episodes)
     labels = np.asarray(y)
     if labels.ndim != 1:
-        raise ValueError(f"y must have shape (N,), got {labels.shape}; pass one label per example")
+        raise ValueError(f"y must have shape (N,), got {labels.shape}; pass one label per row")
     found, inverse = np.unique(labels, return_inverse=True)
     if len(found) < 2:
-        raise ValueError(f"y must have at least 2 classes, got {len(found)}; pass examples of more classes")
+        raise ValueError(f"y must have at least 2 classes, got {len(found)}; pass rows of more classes")
     n_ways = len(found) if n_ways is None else count("n_ways", n_ways, least=2)
     if n_ways > len(found):
         raise ValueError(
@@ -104,7 +111,7 @@ def keyed_episodes(
     if min(sizes) < needed:
         c = int(np.argmin(sizes))
         raise ValueError(
-            f"y must have at least n_shots + n_queries = {n_shots} + {n_queries} = {needed} examples of each "
+            f"y must have at least n_shots + n_queries = {n_shots} + {n_queries} = {needed} rows of each "
             f"class, got {sizes[c]} of class {found.tolist()[c]!r}; lower n_shots or n_queries, "
             "or leave the class out"
         )
@@ -113,7 +120,7 @@ def keyed_episodes(
     for e in range(n_episodes):
         rng = np.random.default_rng([key, e])
         classes[e] = np.sort(rng.permutation(len(found))[:n_ways])
-        # A stream of its own for each class, so that a class's order does not depend on the others.
+        # Each class has its own random stream, so that its order does not depend on the others.
         for at, (c, stream) in enumerate(zip(classes[e], rng.spawn(n_ways), strict=True)):
             rows[e, at] = stream.permutation(members[c])[:needed]
     return Episodes(found[classes], rows[..., n_queries:], rows[..., :n_queries])

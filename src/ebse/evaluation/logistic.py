@@ -1,4 +1,4 @@
-"""Unregularized multinomial logistic regression of many episodes at once."""
+"""Multinomial logistic regression without penalty, for many episodes at once."""
 
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from ebse._validation import count
 from ebse.evaluation._line_search import wolfe_lengths
 
 N_PAIRS = 10
-"""Pairs (step, change of the gradient) that L-BFGS remembers: SciPy's maxcor."""
+"""Pairs (step, change of the gradient) that L-BFGS keeps: SciPy's maxcor."""
 NO_PROGRESS = 64 * torch.finfo(torch.float64).eps
 """A decrease of the loss that counts as none: scikit-learn's ftol."""
 
@@ -21,14 +21,14 @@ Array = NDArray[np.float64]
 
 
 class LogisticFit(NamedTuple):
-    """Weights (E, d, C) and intercepts (E, C) of E episodes, and how their fits ended."""
+    """Weights (E, d, C) and intercepts (E, C) of E episodes, and whether the fits converged."""
 
     weights: Array
     intercepts: Array
     n_iter: NDArray[np.int64]
     """Iterations of each episode (E,)."""
     converged: NDArray[np.bool_]
-    """Whether an episode ended by itself, before ``max_iter`` (E,)."""
+    """Whether an episode converged before ``max_iter`` (E,)."""
 
 
 def fit_logistic(
@@ -41,34 +41,42 @@ def fit_logistic(
 ) -> LogisticFit:
     """argmin over (W, a) of −1/n Σ_i log softmax(x_i W + a)[y_i], for every episode: W (E, d, C), a (E, C).
 
-    L-BFGS from zero, all episodes in one batch, each with its own steps and its own end. It stops where
+    L-BFGS from zero, all episodes in one batch, each with its own steps and stopping. It stops where
     scikit-learn's ``LogisticRegression(C=numpy.inf)`` does: when no element of the gradient exceeds ``tol``
-    or the loss does not fall any more. On separable rows, where the minimum is at infinity, this end is
-    what defines the classifier.
+    or the loss stops falling. On separable rows, where the minimum is at infinity, this stopping rule defines
+    the classifier.
 
     Parameters
     ----------
-    X
-        Training rows (E, n, d) of E episodes; the arithmetic is in float64.
-    y
-        Their classes (E, n), whole numbers from 0 to n_classes − 1.
-    n_classes
+    X : array-like of shape (E, n, d)
+        Training rows of E episodes; the arithmetic is in float64.
+    y : array-like of shape (E, n)
+        Their classes, whole numbers from 0 to n_classes − 1.
+    n_classes : int
         Number of classes C.
-    tol
-        Largest element of the gradient at which an episode is finished.
-    max_iter
-        Most iterations of an episode.
+    tol : float, default=1e-4
+        Largest element of the gradient at which an episode stops; scikit-learn's default.
+    max_iter : int, default=100
+        Maximum number of iterations; scikit-learn's default.
 
     Notes
     -----
-    With more features than rows the fit is made in the space of the rows: with Xᵀ = Q R the rows become Rᵀ
-    and W = Q W'. L-BFGS from zero moves by combinations of gradients, which lie in that space, and sees them
-    only through scalar products, which Q keeps. Only the test on the largest element of the gradient needs
-    the features themselves.
+    With more features than rows the fit is computed in the row space: with Xᵀ = Q R the rows become Rᵀ and
+    W = Q W'. L-BFGS from zero moves by linear combinations of gradients, which lie in that space, and uses
+    them only in scalar products, which Q preserves. Only the stopping rule, the largest element of the
+    gradient, needs the original features.
 
-    The steps are SciPy's (``line_search``), so that the end is the same also on separable rows: with another
-    line search one prediction in twenty differed.
+    Step lengths are SciPy's, so that the result is the same also on separable rows: with another line search
+    one prediction in twenty differed.
 
+    References
+    ----------
+    D. C. Liu, J. Nocedal. On the Limited Memory BFGS Method for Large Scale Optimization. 1989.
+
+    J. J. Moré, D. J. Thuente. Line Search Algorithms with Guaranteed Sufficient Decrease. 1994.
+
+    Examples
+    --------
     >>> fit = fit_logistic([[[0.0], [1.0], [2.0], [3.0]]], [[0, 1, 0, 1]], n_classes=2)
     >>> fit.weights.shape, fit.intercepts.shape, bool(fit.converged[0])
     ((1, 1, 2), (1, 2), True)
@@ -86,8 +94,8 @@ def fit_logistic(
             "pass one class per training row"
         )
     if not rows.shape[1]:
-        raise ValueError("X must have training rows, got n = 0; label at least one example per class")
-    # A second thread shares products of this size badly, and factorizations not at all.
+        raise ValueError("X must have training rows, got n = 0; label at least one row per class")
+    # One thread, because products of this size do not gain by a second, nor do factorizations.
     with torch.no_grad(), one_thread():
         basis = None
         if rows.shape[2] > rows.shape[1]:
@@ -146,7 +154,7 @@ class _Descent:
         return found, n_iter, converged
 
     def _step(self) -> Tensor:
-        """One step of every episode; which of them made no progress."""
+        """One step of every episode; returns which of them made no progress."""
         flat = self.gradient.flatten(1)
         direction = -self.memory.times(flat)
         slope = (direction * flat).sum(1)
@@ -155,7 +163,7 @@ class _Descent:
         first = 1 / direction.norm(dim=1) if not len(self.memory.steps) else torch.ones_like(slope)
 
         def along(t: Tensor) -> tuple[Tensor, Tensor]:
-            # Logits are linear in the length: a trial needs no product with the rows.
+            # Logits are linear in the step length: a trial needs no product with the rows.
             at = self.logits + t[:, None, None] * moved
             return self._loss(at), ((at.softmax(-1) - self.target) * moved).sum((1, 2)) / moved.shape[1]
 
@@ -186,7 +194,7 @@ class _Descent:
         return torch.maximum((self.basis @ g[:, :-1]).abs().amax((1, 2)), g[:, -1].abs().amax(1))
 
     def _keep(self, keep: Tensor) -> None:
-        """Only the episodes that go on."""
+        """Drop finished episodes."""
         for name in ("rows", "basis", "target", "theta", "logits", "loss", "gradient"):
             value: Any = getattr(self, name)
             setattr(self, name, None if value is None else value[keep])
@@ -194,7 +202,7 @@ class _Descent:
 
 
 class _Memory:
-    """The last pairs of L-BFGS, and its inverse Hessian as a product with a vector."""
+    """The last pairs of L-BFGS, and products of its inverse Hessian with vectors."""
 
     def __init__(self, n_episodes: int) -> None:
         self.steps: list[Tensor] = []
@@ -203,7 +211,7 @@ class _Memory:
         self.scale = torch.ones(n_episodes, 1, dtype=torch.float64)
 
     def add(self, step: Tensor, change: Tensor) -> None:
-        """Remember step s and change y of the gradient, where s · y is positive enough."""
+        """Keep step s and change y of the gradient, where s · y is positive enough."""
         product, square = (step * change).sum(1, keepdim=True), (change * change).sum(1, keepdim=True)
         good = product > torch.finfo(step.dtype).eps * square
         # A pair with weight 0 changes no product.
@@ -229,7 +237,7 @@ class _Memory:
         return q
 
     def keep(self, keep: Tensor) -> None:
-        """Only the episodes that go on."""
+        """Drop finished episodes."""
         for pairs in (self.steps, self.changes, self.weights):
             pairs[:] = [x[keep] for x in pairs]
         self.scale = self.scale[keep]
@@ -247,7 +255,7 @@ def _rows(X: ArrayLike | Tensor) -> Tensor:
 
 
 def _tensor(x: ArrayLike) -> Tensor:
-    """x as a tensor; an array that torch cannot take as it is, is copied."""
+    """x as a tensor; an array that torch cannot share is copied."""
     return torch.from_numpy(np.require(x, requirements=["C", "W"]))
 
 

@@ -1,11 +1,10 @@
-"""What can be evaluated: embeddings, with one or many representations per example, and classifiers."""
+"""Methods that can be evaluated: embeddings with one or many representations per row, and classifiers."""
 
 import hashlib
 import inspect
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
-from torch import Tensor
 
-from ebse._threads import one_thread
 from ebse.evaluation._baselines import Draws, Shifts, pixels
 from ebse.evaluation._storage import checksum
 
@@ -23,12 +20,12 @@ Array = NDArray[Any]
 
 
 def classifies(method: Any) -> bool:
-    """Whether a method is fitted anew in every episode, as scikit-learn's classifiers are."""
+    """Whether a method is a scikit-learn classifier, which is fitted anew in every episode."""
     return hasattr(method, "__sklearn_tags__") and not isinstance(method, type) and is_classifier(method)
 
 
 def embedding(name: str, method: Any) -> Callable[[Any], Any]:
-    """The function X -> (N, K) or (N, n_draws, K) of a method that is no classifier."""
+    """The function X -> (N, K) or (N, n_draws, K) of a method that is not a classifier."""
     if isinstance(method, str) and method == "pixels":
         return pixels
     if not isinstance(method, (str, type)):
@@ -44,7 +41,7 @@ def embedding(name: str, method: Any) -> Callable[[Any], Any]:
 
 
 def describe(method: Any) -> str:
-    """What a checkpoint knows of a method: its type, or its name or parameters where it shows them."""
+    """Description of a method in a checkpoint: its parameters, and a hash of what it has learned."""
     if isinstance(method, (BaseEstimator, Draws, Shifts)) or inspect.isroutine(method):
         # Addresses differ from process to process.
         shown = re.sub(r" at 0x[0-9a-f]+", "", " ".join(repr(method).split()))
@@ -54,9 +51,9 @@ def describe(method: Any) -> str:
 
 
 def _learned(method: Any) -> Iterator[Array]:
-    """Arrays that decide what a method does."""
+    """Arrays that decide the results of a method."""
     if classifies(method):
-        # Fitted anew in every episode, but for what is frozen within it.
+        # Only what is frozen within a classifier survives the fit in an episode.
         for part in method.get_params().values():
             if isinstance(part, FrozenEstimator):
                 yield from _arrays(part)
@@ -74,17 +71,20 @@ def _arrays(held: Any) -> Iterator[Array]:
     elif isinstance(held, (list, tuple)):
         for part in held:
             yield from _arrays(part)
-    elif isinstance(held, (BaseEstimator, Draws)):
+    elif isinstance(held, BaseEstimator):
+        # As pickled: attributes that are computed on demand are in there.
+        yield from _arrays(held.__getstate__())
+    elif isinstance(held, Draws):
         yield from _arrays(vars(held))
 
 
 def representations(name: str, method: Any, X: Any) -> Array:
-    """Representations (N, n_draws, K) of the rows of X by one call of a method; one draw of a transformer."""
+    """Representations (N, n_draws, K) of the rows of X by one call of a method."""
     function, names = embedding(name, method), getattr(method, "feature_names_in_", None)
-    # What learned from a frame would say that X has lost its names.
+    # An estimator that was fitted to a frame would warn that X has no names.
     framed = names is not None and isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == len(names)
     found = function(pd.DataFrame(X, columns=names) if framed else X)
-    if isinstance(found, Tensor):
+    if hasattr(found, "detach"):
         found = found.detach().cpu().numpy()
     if hasattr(found, "toarray"):
         found = found.toarray()
@@ -94,7 +94,7 @@ def representations(name: str, method: Any, X: Any) -> Array:
     if draws.ndim != 3 or len(draws) != X.shape[0] or not draws.size:
         raise ValueError(
             f"estimators[{name!r}] must give an array ({X.shape[0]}, K) or ({X.shape[0]}, n_draws, K), "
-            f"got shape {np.shape(found)}; return one row per example of X"
+            f"got shape {np.shape(found)}; return one row per row of X"
         )
     if draws.dtype.kind not in "fiub":
         raise TypeError(f"estimators[{name!r}] must give numbers, got {draws.dtype}; return a float array")
@@ -104,8 +104,16 @@ def representations(name: str, method: Any, X: Any) -> Array:
 def classifier_accuracy(
     classifier: Any, X: Any, y: Array, X_queries: Any, y_queries: Array, *, parent: int
 ) -> float:
-    """Accuracy on the queries of a clone that is fitted on the labeled examples."""
-    # Workers share the machine: each has one thread. In the caller's own process its settings stay.
-    with nullcontext() if os.getpid() == parent else one_thread():
-        fitted = clone(classifier).fit(X, y)
-        return float(np.mean(np.asarray(fitted.predict(X_queries)) == y_queries))
+    """Accuracy on the queries of a clone that is fitted to the labeled rows."""
+    if os.getpid() == parent:
+        return _accuracy(classifier, X, y, X_queries, y_queries)
+    from ebse._threads import one_thread
+
+    # Workers share the machine: each has one thread. In the caller's process its settings stay.
+    with one_thread():
+        return _accuracy(classifier, X, y, X_queries, y_queries)
+
+
+def _accuracy(classifier: Any, X: Any, y: Array, X_queries: Any, y_queries: Array) -> float:
+    fitted = clone(classifier).fit(X, y)
+    return float(np.mean(np.asarray(fitted.predict(X_queries)) == y_queries))

@@ -1,20 +1,45 @@
-"""Accuracies of a few-shot evaluation: rows, their summary, and a table to read."""
+"""Accuracies of a few-shot evaluation: rows, means with confidence intervals, and a table."""
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
 LEVEL = 0.95
-"""Of the intervals."""
+"""Confidence level of all intervals."""
+
+
+class MeanInterval(NamedTuple):
+    """A mean with its 95 % confidence interval and the standard deviation of the values."""
+
+    mean: float
+    low: float
+    high: float
+    std: float
+
+
+def mean_interval(values: npt.ArrayLike) -> MeanInterval:
+    """Mean ± t · std / √n of n values, with Student's t at 95 %; NaN ends where there is one value.
+
+    >>> mean_interval([1.0, 2.0, 3.0])._asdict()
+    {'mean': 2.0, 'low': -0.484..., 'high': 4.484..., 'std': 1.0}
+    """
+    x = np.asarray(values, dtype=np.float64)
+    mean = float(x.mean())
+    if x.size < 2:
+        return MeanInterval(mean, np.nan, np.nan, np.nan)
+    std = float(x.std(ddof=1))
+    half = float(stats.t.isf((1 - LEVEL) / 2, x.size - 1)) * std / x.size**0.5
+    return MeanInterval(mean, mean - half, mean + half, std)
 
 
 @final
 @dataclass(frozen=True, repr=False)
 class FewShotResult:
-    """Accuracies per method, number of shots and episode; every method saw the same episodes."""
+    """Accuracies per method, number of shots and episode; all methods have the same episodes."""
 
     rows: pd.DataFrame
     """Columns method, n_shots, episode, accuracy."""
@@ -22,36 +47,35 @@ class FewShotResult:
     """The method that others are compared with."""
 
     def summary(self) -> pd.DataFrame:
-        """Mean accuracy with its 95 % interval, and the paired difference to the baseline with its own.
+        """Mean accuracies and paired differences to the baseline, each with its 95 % interval.
 
         One row per n_shots and method, with columns n_episodes, mean, std (over episodes), low, high, and
         difference, difference_low, difference_high: mean of accuracy − accuracy of the baseline in the same
-        episode. Intervals are mean ± t · std / √n_episodes with Student's t. They speak of other episodes
-        from the same examples, not of other data or another training of the embedding.
+        episode. Intervals are mean ± t · std / √n_episodes with Student's t. They cover the choice of
+        episodes from the same rows, not other data nor another training of the embedding.
         """
         table = self.rows.pivot(index=["n_shots", "episode"], columns="method", values="accuracy")
         found = []
         for n_shots, accuracies in table.groupby(level="n_shots"):
             for method in self.rows["method"].unique():
-                own = accuracies[method].to_numpy()
+                own: Any = accuracies[method].to_numpy()
                 paired = own - accuracies[self.baseline].to_numpy()
                 if method == self.baseline:
                     paired = np.full_like(own, np.nan)
-                mean, std, low, high = _interval(own)
-                difference, _, difference_low, difference_high = _interval(paired)
+                accuracy, difference = mean_interval(own), mean_interval(paired)
                 found.append(
                     {
                         "method": method,
                         "n_shots": n_shots,
                         "n_episodes": len(own),
-                        "mean": mean,
-                        "std": std,
-                        # Student's interval of few episodes does not know that accuracies end at 1.
-                        "low": float(np.clip(low, 0, 1)),
-                        "high": float(np.clip(high, 0, 1)),
-                        "difference": difference,
-                        "difference_low": difference_low,
-                        "difference_high": difference_high,
+                        "mean": accuracy.mean,
+                        "std": accuracy.std,
+                        # Student's interval of few episodes may exceed the range of accuracies.
+                        "low": float(np.clip(accuracy.low, 0, 1)),
+                        "high": float(np.clip(accuracy.high, 0, 1)),
+                        "difference": difference.mean,
+                        "difference_low": difference.low,
+                        "difference_high": difference.high,
                     }
                 )
         return pd.DataFrame(found)
@@ -78,16 +102,6 @@ class FewShotResult:
         )
 
     __repr__ = __str__
-
-
-def _interval(x: np.ndarray[Any, Any]) -> tuple[float, float, float, float]:
-    """Mean, standard deviation, and the ends of Student's interval; NaN where one value has none."""
-    mean = float(x.mean())
-    if len(x) < 2:
-        return mean, np.nan, np.nan, np.nan
-    std = float(x.std(ddof=1))
-    half = float(stats.t.isf((1 - LEVEL) / 2, len(x) - 1)) * std / len(x) ** 0.5
-    return mean, std, mean - half, mean + half
 
 
 def _between(low: float, high: float, form: str) -> str:

@@ -1,7 +1,8 @@
-"""Rows from whatever holds them: tables, NumPy's files, images; refused where they are not what they say."""
+"""Readers of users' files: csv and tsv tables, NumPy arrays, images and idx files."""
 
 from ebse.io.arrays import read_arrays
+from ebse.io.cells import read_cells
 from ebse.io.reader import read_rows
 from ebse.io.rows import Rows, word
 
-__all__ = ["Rows", "read_arrays", "read_rows", "word"]
+__all__ = ["Rows", "read_arrays", "read_cells", "read_rows", "word"]

@@ -1,4 +1,4 @@
-"""NumPy's files, npy and npz: their headers are checked before a number is read, and pickles never are."""
+"""NumPy's files, npy and npz: headers are checked before any number is read, and pickles are never loaded."""
 
 import lzma
 import math
@@ -24,13 +24,13 @@ from ebse.io.rows import (
 )
 
 FLOATS = (np.float16, np.float32, np.float64)
-"""Types that are kept; others become the last of them."""
+"""Types that are kept; others are converted to the last of them."""
 LARGEST = 2**35
 """Bytes that an array in a compressed file may claim."""
 LONGEST_HEADER = 10_000
 """Bytes of a header, as NumPy has it."""
 LOOSE, DENSEST = 2**26, 300
-"""Bytes up to which any compression is believed, and the ratio above which more is taken for a bomb."""
+"""Bytes up to which any compression is accepted, and the largest ratio that is accepted beyond."""
 BROKEN = (
     zipfile.BadZipFile,
     zlib.error,
@@ -42,11 +42,11 @@ BROKEN = (
     IndexError,
     OverflowError,
 )
-"""What zipfile raises on archives that are not whole."""
+"""What zipfile raises on damaged archives."""
 
 
 def read_npy(path: Path, wanted: Wanted) -> Rows:
-    """Rows of an npy file (N, D), or images (N, height, width); columns are called by their numbers."""
+    """Rows of an npy file (N, D), or images (N, height, width); columns are named by their numbers."""
     with path.open("rb") as file:
         shape, _, dtype = _header(path, file, path.name)
         held = path.stat().st_size - file.tell()
@@ -78,20 +78,26 @@ def read_npz(path: Path, wanted: Wanted, *, array: str | None = None) -> Rows:
 
 
 def read_arrays(path: Path, *names: str) -> dict[str, Numbers]:
-    """Arrays of an npz file that ebse itself wrote."""
+    """Arrays of an npz file that ebse itself wrote, under the same limits of size as users' files."""
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as held:
-            return {name: held[name] for name in names}
+        with zipfile.ZipFile(path) as archive:
+            held = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+            for name in names:
+                _require_credible(path, held[name])
+            return {name: _member(path, archive, held[name], empty=True) for name in names}
     except (ValueError, OSError, KeyError, TypeError, AttributeError, *BROKEN):
-        raise bad(
-            path, "be as ebse wrote it", "none or a damaged one", "restore it from a copy, or fit again"
-        ) from None
+        raise damaged(path) from None
+
+
+def damaged(path: Path) -> ValueError:
+    """The error of a file of a run that is missing, or is not what ebse wrote."""
+    return bad(path, "be as ebse wrote it", "none or a damaged one", "restore it from a copy, or fit again")
 
 
 def _chosen(
     path: Path, archive: zipfile.ZipFile, held: dict[str, Any], array: str | None, label: str | None
 ) -> str:
-    """The name of the array that rows are in."""
+    """The name of the array that holds the rows."""
     if array is not None:
         if array not in held:
             raise bad(
@@ -115,7 +121,7 @@ def _chosen(
 
 
 def _require_credible(path: Path, info: zipfile.ZipInfo) -> None:
-    """Refuse what would unpack to far more than it weighs, before anything of it is unpacked."""
+    """Refuse an array that would unpack to far more than its compressed size, before it is unpacked."""
     size = info.file_size
     if size > LARGEST or (size > LOOSE and size > DENSEST * max(info.compress_size, 1)):
         raise bad(
@@ -124,23 +130,24 @@ def _require_credible(path: Path, info: zipfile.ZipInfo) -> None:
             f"{info.filename} of {size} bytes made of {info.compress_size}",
             "save it uncompressed (numpy.savez)",
         )
-    # Other methods unpack whole chunks, whatever is asked for.
+    # Other methods unpack whole chunks, however few bytes are read.
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise bad(
             path, "be written by NumPy", f"{info.filename} of another compression", "save it with numpy.savez"
         )
 
 
-def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Numbers:
+def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, *, empty: bool = False) -> Numbers:
     """An array of the archive; no more is read than its header claims."""
     size = info.file_size
     with archive.open(info) as file:
         shape, fortran, dtype = _header(path, file, info.filename)
         start = file.tell()
-        _require_held(path, info.filename, shape, dtype, size - start)
+        if not empty or 0 not in shape:
+            _require_held(path, info.filename, shape, dtype, size - start)
         content = file.read(size - start)
     if len(content) != math.prod(shape) * dtype.itemsize:
-        raise bad(path, "hold whole arrays", f"{info.filename}, which is cut short", "save it again")
+        raise bad(path, "hold complete arrays", f"{info.filename}, which is cut short", "save it again")
     flat = np.frombuffer(content, dtype)
     return flat.reshape(shape, order="F" if fortran else "C")
 
@@ -148,7 +155,7 @@ def _member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Numb
 def _header(path: Path, file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, order and type that an npy header claims."""
     try:
-        # At most so much is ever read: a header is a line of text.
+        # A header is a line of text: no more than this is ever read.
         begin = file.read(12)
         if begin[6:7] > b"\x01" and int.from_bytes(begin[8:12], "little") > LONGEST_HEADER:
             raise ValueError("it is longer than any header")
@@ -185,7 +192,7 @@ def _header(path: Path, file: IO[bytes], name: str) -> tuple[tuple[int, ...], bo
 def _require_held(path: Path, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], held: int) -> None:
     claimed = math.prod(shape) * dtype.itemsize
     if claimed == 0:
-        # Before columns are named: a header may claim any number of them for no rows.
+        # Before columns are named: a header may claim any number of columns for no rows.
         raise bad(path, "have at least 2 rows and one column", f"shape {shape}", "give a file with more")
     if claimed != held:
         raise bad(
@@ -195,7 +202,10 @@ def _require_held(path: Path, name: str, shape: tuple[int, ...], dtype: np.dtype
 
 def _rows(path: Path, X: Numbers, y: Labels | None, wanted: Wanted) -> Rows:
     if X.dtype.kind not in "biuf":
-        raise bad(path, "hold numbers", f"values of type {X.dtype}", "convert them")
+        remedy = "convert them"
+        if X.dtype.kind in "mM":
+            remedy = "convert dates to numbers, such as days since the first"
+        raise bad(path, "hold numbers", f"values of type {X.dtype}", remedy)
     if X.ndim not in (2, 3):
         raise bad(
             path, "hold rows (N, D) or images (N, height, width)", f"shape {X.shape}", "reshape the array"
@@ -224,7 +234,7 @@ def _labels(path: Path, name: str, y: Any, n: int) -> Labels:
             path,
             f"have a label for each of {n} rows in {name}",
             f"shape {y.shape} of {y.dtype}",
-            "give one number or word a row",
+            "give one number or text per row",
         )
     gone = (
         np.isnan(y) if y.dtype.kind == "f" else np.array([not str(value).strip() for value in y], dtype=bool)

@@ -1,32 +1,39 @@
-"""Images: a folder of them, one class a subfolder, and idx files."""
+"""Images: a folder of image files, with one subfolder per class, and idx files."""
 
 import gzip
 import math
 import struct
 import warnings
 import zlib
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 
-from ebse.datasets._download import found_in
-from ebse.datasets.idx import read_idx
-from ebse.datasets.images import load_images
+from ebse._stages import stage
 from ebse.io.arrays import DENSEST, LOOSE
 from ebse.io.rows import Rows, Wanted, bad, numbered
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".pgm", ".ppm")
-FORMATS = ("PNG", "JPEG", "BMP", "PPM")
-"""What is opened; Pillow knows more, and every one of them is more to trust."""
+Gray = np.ndarray[tuple[int, int], np.dtype[np.uint8]]
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".pgm", ".ppm", ".tif", ".tiff", ".webp")
+FORMATS = ("PNG", "JPEG", "BMP", "PPM", "TIFF", "WEBP")
+"""Formats that are opened; Pillow knows more, and each one is more code that reads untrusted files."""
+SEVERAL = ("TIFF", "WEBP")
+"""Formats whose files may hold several images; of the others Pillow reports previews as images, too."""
 LARGEST = 2**22
-"""Pixels of an image: far more than an ensemble can learn from."""
+"""Most pixels of an image: far more than a model can be trained on."""
 FOLDER, LABELS = "folder", "labels"
-"""Names of labels: the subfolder an image is in, and the idx file beside that of the images."""
+"""Values of --label: the subfolder of an image, and the idx file of labels beside that of the images."""
 
 
 def read_folder(path: Path, wanted: Wanted) -> Rows:
-    """Gray images of a folder and its subfolders, which are their labels where "folder" is wanted."""
+    """Gray images of a folder and its subfolders; with the label "folder" the subfolder is the class."""
+    # ebse.datasets imports torch, which the other readers do without.
+    from ebse.datasets._download import found_in
+    from ebse.datasets.images import load_images
+
     held = found_in(path) or []
     idx = bool(held)
     label = wanted.label
@@ -35,10 +42,10 @@ def read_folder(path: Path, wanted: Wanted) -> Rows:
     if idx:
         for file in held:
             _require_credible(file)
-        # In full, because "mnist" alone is the name of a data set.
+        # An absolute path, because "mnist" alone is the name of a data set.
         images = load_images(path.resolve())
         if label not in (None, LABELS):
-            raise bad(path, "be asked for 'labels'", f"--label {label!r}", "pass --label labels")
+            raise bad(path, "be read with --label labels", f"--label {label!r}", "pass --label labels")
         y = None if label is None else np.array([str(value) for value in images.y], dtype=object)
         wanted.require_size(path, images.X)
         wanted.require_count(path, images.X.shape[1])
@@ -46,34 +53,29 @@ def read_folder(path: Path, wanted: Wanted) -> Rows:
     if label not in (None, FOLDER):
         raise bad(
             path,
-            "be asked for the label 'folder'",
+            "be read with --label folder",
             f"--label {label!r}",
             "pass --label folder: subfolders are classes",
         )
-    files = sorted(p for p in path.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
+    inside = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith("."))
+    files = [p for p in inside if p.suffix.lower() in SUFFIXES]
     if not files:
         raise bad(
             path, f"hold images ({', '.join(SUFFIXES)}) or MNIST's idx files", "none", "check the folder"
         )
+    _warn_of_others(path, [p for p in inside if p.suffix.lower() not in SUFFIXES])
     first = _gray(files[0])
     wanted.require_count(path, first.size)
     X = np.empty((len(files), first.size), dtype=np.uint8)
-    for row, file in zip(X, files, strict=True):
-        image = _gray(file)
-        if image.shape != first.shape:
-            (height, width), (other, wide) = first.shape, image.shape
-            raise bad(
-                path,
-                "hold images of one size",
-                f"{file.name} of {wide} × {other} and {files[0].name} of {width} × {height}",
-                "scale them to one size",
-            )
-        row[:] = image.ravel()
+    with stage("reading", total=len(files), unit="images") as done:
+        for row, file in zip(X, files, strict=True):
+            row[:] = _of_shape(path, file, files[0], first.shape).ravel()
+            done(1)
     wanted.require_size(path, X)
     y = None
     if label is not None:
-        inside = [file.relative_to(path).parts for file in files]
-        y = np.array([parts[0] if len(parts) > 1 else None for parts in inside], dtype=object)
+        parts = [file.relative_to(path).parts for file in files]
+        y = np.array([each[0] if len(each) > 1 else None for each in parts], dtype=object)
     notes = (f"{len(files)} images of {first.shape[1]} × {first.shape[0]} pixels, read as gray values",)
     places = tuple(file.relative_to(path).as_posix() for file in files)
     return Rows(path, X, numbered(first.size), y, (first.shape[0], first.shape[1]), places, notes)
@@ -88,6 +90,8 @@ def read_idx_file(path: Path, wanted: Wanted) -> Rows:
             f"--label {wanted.label!r}",
             "give the folder, and --label labels",
         )
+    from ebse.datasets.idx import read_idx
+
     _require_credible(path)
     array = read_idx(path)
     if array.ndim not in (2, 3):
@@ -111,7 +115,7 @@ def _require_credible(path: Path) -> None:
             begin = content.read(4)
             claimed = math.prod(int(n) for n in np.frombuffer(content.read(4 * begin[3]), ">u4"))
     except (OSError, EOFError, zlib.error, IndexError, ValueError):
-        # Not idx: its reader says so.
+        # Not idx: the idx reader says so.
         return
     size = path.stat().st_size
     if claimed > LOOSE and claimed > DENSEST * size:
@@ -123,11 +127,39 @@ def _require_credible(path: Path) -> None:
         )
 
 
-def _gray(path: Path) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-    """Gray values of an image file (height, width)."""
+def _warn_of_others(path: Path, others: list[Path]) -> None:
+    """Say which files of a folder are no images that can be read."""
+    if others:
+        counts = Counter(other.suffix.lower() or "no suffix" for other in others)
+        listed = ", ".join(f"{n} {suffix}" for suffix, n in counts.most_common())
+        warnings.warn(
+            f"{path} holds files that are not read as images: {listed}; convert them to PNG if they are "
+            "images",
+            stacklevel=4,
+        )
+
+
+def _of_shape(path: Path, file: Path, first: Path, shape: tuple[int, ...]) -> Gray:
+    """Gray values of an image file; refused unless it has the size of the first."""
+    image = _gray(file)
+    if image.shape != shape:
+        (height, width), (other, wide) = shape, image.shape
+        raise bad(
+            path,
+            "hold images of one size",
+            f"{file.name} of {wide} × {other} and {first.name} of {width} × {height}",
+            "scale them to one size",
+        )
+    return image
+
+
+def _gray(path: Path) -> Gray:
+    """Gray values of an image file (height, width), upright, with transparent parts on white."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
+            # Of damaged EXIF data, which are then ignored.
+            warnings.filterwarnings("ignore", category=UserWarning, module="PIL")
             with Image.open(path, formats=FORMATS) as image:
                 size = f"{image.width} × {image.height}"
                 if image.width * image.height > LARGEST:
@@ -135,9 +167,10 @@ def _gray(path: Path) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
                 elif image.mode[0] in "IF":
                     # Pillow would clip them to 255.
                     refused = bad(path, "have 8 bits a pixel", f"mode {image.mode}", "convert it to 8 bits")
+                elif image.format in SEVERAL and getattr(image, "n_frames", 1) > 1:
+                    refused = bad(path, "hold one image", "several", "save each in a file of its own")
                 else:
-                    gray: np.ndarray[tuple[int, int], np.dtype[np.uint8]] = np.asarray(image.convert("L"))
-                    return gray
+                    return _on_white(ImageOps.exif_transpose(image))
     except (
         UnidentifiedImageError,
         ValueError,
@@ -145,14 +178,27 @@ def _gray(path: Path) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
         EOFError,
         struct.error,
         IndexError,
+        KeyError,
+        TypeError,
+        ZeroDivisionError,
+        OverflowError,
         Image.DecompressionBombWarning,
         Image.DecompressionBombError,
     ) as error:
         raise bad(
-            path, f"be an image ({', '.join(FORMATS)})", f"something else ({error})", "remove or mend it"
+            path, f"be an image ({', '.join(FORMATS)})", f"something else ({error})", "remove or repair it"
         ) from None
     except OSError as error:
         if error.filename is not None:
             raise
-        raise bad(path, "be a whole image", f"a damaged one ({error})", "remove or mend it") from None
+        raise bad(path, "be a complete image", f"a damaged one ({error})", "remove or repair it") from None
     raise refused
+
+
+def _on_white(image: Image.Image) -> Gray:
+    """Gray values of an image whose transparent parts show a white background."""
+    if image.has_transparency_data:
+        colors = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", colors.size, "white"), colors)
+    gray: Gray = np.asarray(image.convert("L"))
+    return gray

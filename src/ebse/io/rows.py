@@ -1,4 +1,4 @@
-"""What every reader gives: rows of numbers with what their file says about them."""
+"""The result of every reader: rows of numbers with what their file says about them."""
 
 import re
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ import numpy.typing as npt
 Numbers = npt.NDArray[Any]
 Labels = npt.NDArray[np.object_]
 
-LARGEST = 1e300
-"""Numbers beyond are taken for infinity: differences of two would be."""
+LARGEST = 1e20
+"""Larger numbers are refused: squared distances between rows would overflow in single precision."""
 SHOWN = 8
-"""Names that a sentence lists."""
+"""Names that an error message lists."""
 
 
 class Rows(NamedTuple):
@@ -25,15 +25,15 @@ class Rows(NamedTuple):
     X: Numbers
     """Floats, or unsigned bytes of images."""
     names: tuple[str, ...]
-    """Of the columns; numbers from 0 on where a file has none."""
+    """Names of the columns; numbers from 0 on where a file has none."""
     labels: Labels | None = None
-    """A word for each row, None where it has no label; None altogether where no label was asked for."""
+    """A text for each row, None where a row has no label; None altogether where no label column was named."""
     shape: tuple[int, int] | None = None
     """Height and width, where rows are images."""
     files: tuple[str, ...] | None = None
-    """The file that each row was read from, where it is one of its own, or what --id calls it."""
+    """Names of the rows: the file of each image, or the entry of the column named by --id."""
     notes: tuple[str, ...] = ()
-    """What was decided while reading, to be said aloud."""
+    """Decisions made while reading that the user should know."""
 
 
 def numbered(n: int) -> tuple[str, ...]:
@@ -42,7 +42,7 @@ def numbered(n: int) -> tuple[str, ...]:
 
 
 def word(value: Any) -> str:
-    """A label as a word: 3, 3.0 and "3" are the same."""
+    """A label as text: 3, 3.0 and "3" are the same."""
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         value = int(value)
     text = str(value).strip()
@@ -54,19 +54,19 @@ def bad(path: Path, must: str, got: str, remedy: str) -> ValueError:
     return ValueError(f"{path} must {must}, got {got}; {remedy}")
 
 
-def missing_allowed(path: Path, place: str) -> ValueError:
-    """The error of a missing entry that nobody announced."""
+def missing_entry(path: Path, place: str) -> ValueError:
+    """The error of a missing entry where --missing was not given."""
     return bad(
         path,
         "have a number everywhere",
         f"a missing one {place}",
-        "fill it, name its column by --label if it holds labels, or have such entries filled by an ensemble "
-        "that was fitted with --missing",
+        "fill it in, name its column with --label if it holds labels, or fit with --missing to have missing "
+        "entries imputed",
     )
 
 
 def require_finite(path: Path, X: Numbers, names: tuple[str, ...], *, missing: bool, unit: str) -> None:
-    """Refuse infinity, and NaN where it is not ``missing``; ``unit`` is what a row is called."""
+    """Refuse infinite and huge numbers, and NaN unless ``missing``; ``unit`` is the word for a row."""
     if X.dtype.kind != "f":
         return
     step = max(2**22 // max(X.shape[1], 1), 1)
@@ -74,14 +74,16 @@ def require_finite(path: Path, X: Numbers, names: tuple[str, ...], *, missing: b
         block = X[start : start + step]
         # NaN compares false with everything.
         size = np.abs(block, dtype=np.float64)
-        wrong = size > LARGEST if missing else ~(size <= LARGEST)
+        wrong = size >= LARGEST if missing else ~(size < LARGEST)
         if wrong.any():
             row, column = (int(i) for i in np.argwhere(wrong)[0])
             place = f"in {unit} {start + row}, column {names[column]!r}"
             if np.isnan(block[row, column]):
-                raise missing_allowed(path, place)
+                raise missing_entry(path, place)
             what = "infinity" if np.isinf(block[row, column]) else f"{block[row, column]:g}"
-            raise bad(path, "hold finite numbers", f"{what} {place}", "correct or remove it")
+            raise bad(
+                path, f"hold finite numbers below {LARGEST:g}", f"{what} {place}", "correct or remove it"
+            )
 
 
 class Wanted(NamedTuple):
@@ -93,7 +95,9 @@ class Wanted(NamedTuple):
     """Columns of numbers in the order wanted, whatever else there is; None: all that are not dropped."""
     missing: bool = False
     id: str | None = None
-    """The column that rows are called by."""
+    """The column of row names."""
+    header: bool = True
+    """Whether the first line of a table holds column names."""
 
     def places(self, path: Path, names: tuple[str, ...]) -> tuple[list[int], int | None]:
         """Positions of the columns of numbers, and of the label."""
@@ -103,15 +107,15 @@ class Wanted(NamedTuple):
             if lacking:
                 raise bad(
                     path,
-                    f"have the {len(self.only)} columns that were learned from",
+                    f"have the {len(self.only)} columns of the run",
                     f"{len(names)} without {_listed(lacking)}",
                     "give a file with the same columns",
                 )
             return [place[name] for name in self.only], (
                 None if self.label is None else place.get(self.label)
             )
-        asked = (("--label", self.label), ("--id", self.id), *(("--drop", name) for name in self.drop))
-        for option, name in asked:
+        named = (("--label", self.label), ("--id", self.id), *(("--drop", name) for name in self.drop))
+        for option, name in named:
             if name is not None and name not in names:
                 near = get_close_matches(name.lower(), [n.lower() for n in names], 1)
                 meant = [n for n in names if n.lower() in near]
@@ -119,7 +123,7 @@ class Wanted(NamedTuple):
                     path,
                     f"have the column that {option} names",
                     f"{name!r}; it has {_listed(names)}",
-                    f"did you mean {meant[0]!r}?" if meant else "correct it (several are parted by spaces)",
+                    f"did you mean {meant[0]!r}?" if meant else "correct it (separate several by spaces)",
                 )
         if self.label in self.drop:
             raise ValueError(
@@ -129,7 +133,7 @@ class Wanted(NamedTuple):
         return kept, None if self.label is None else names.index(self.label)
 
     def require_size(self, path: Path, X: Numbers) -> None:
-        """Refuse what nothing can be learned from, or what there is nothing to do with."""
+        """Refuse too few rows, or no column."""
         least = 2 if self.only is None else 1
         if len(X) < least or X.shape[1] < 1:
             raise bad(
@@ -140,13 +144,13 @@ class Wanted(NamedTuple):
             )
 
     def require_count(self, path: Path, n: int) -> None:
-        """Refuse images or rows without names that are not of the size wanted."""
+        """Refuse images, or rows without column names, of another size than those of the run."""
         if self.only is not None and n != len(self.only):
             raise bad(
                 path,
-                f"have {len(self.only)} values in a row, as was learned from",
+                f"have {len(self.only)} values in a row, as the data of the run",
                 f"{n}",
-                "give rows like those",
+                "give rows of that size",
             )
 
 

@@ -1,35 +1,46 @@
-"""Tables in text: csv and tsv, read line by line so that whatever is wrong has a place."""
+"""Tables in text, csv and tsv: read by pandas where every cell is plain, otherwise line by line.
+
+pandas is six times as fast, but it fills lines that are too short, joins text to a closing quote, and cannot
+say in which line a bad cell is. It reads a table only if the cells can be counted without a parser: no
+quotes, and as many delimiters as the lines need. Every other table is read line by line, which gives the same
+rows, or an error with line and column.
+"""
 
 import csv
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterator
+from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
-from ebse.io.rows import LARGEST, Rows, Wanted, bad, missing_allowed, numbered, word
+from ebse.io.cells import is_number, unescaped
+from ebse.io.rows import LARGEST, Labels, Numbers, Rows, Wanted, bad, missing_entry, numbered, word
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 OTHERS = ("\t", ";", "|", ",")
 MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
-"""Words for an entry that is not there, in any case."""
+"""Texts of a missing entry, in any case."""
 UNLABELED = MISSING - {"none", "null"}
-"""Words for no label: "none" may be a class."""
+"""Texts of a missing label: "none" may be a class."""
 TRUTH = {"true": 1.0, "false": 0.0}
+DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}( .*)?")
 BLOCK = 4096
-"""Rows that become an array at once."""
+"""Rows that are converted to an array at once."""
 
 
 def read_table(path: Path, wanted: Wanted, *, delimiter: str | None = None) -> Rows:
-    """Rows of a table whose first line names its columns, or of one that has numbers alone."""
+    """Rows of a table; its first line holds the column names unless ``wanted`` says that it has none."""
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
-        raise ValueError(f"--delimiter must be one character, got {delimiter!r}; pass ';' for one")
+        raise ValueError(f"--delimiter must be one character, got {delimiter!r}; pass ';', for example")
     used = delimiter or DELIMITERS[path.suffix.lower()]
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            return _Table(path, csv.reader(file, delimiter=used, strict=True), used).read(wanted)
+            return _Table(path, csv.reader(file, delimiter=used, strict=True), used, wanted).read()
     except UnicodeDecodeError as error:
         raise bad(
             path, "be text in UTF-8", f"the byte 0x{error.object[error.start]:02x}", "save it as UTF-8"
@@ -38,28 +49,89 @@ def read_table(path: Path, wanted: Wanted, *, delimiter: str | None = None) -> R
 
 @final
 class _Table:
-    """A table under way."""
+    """A table while it is read."""
 
-    def __init__(self, path: Path, reader: Any, delimiter: str) -> None:
-        self.path, self.reader, self.delimiter = path, reader, delimiter
+    def __init__(self, path: Path, reader: Any, delimiter: str, wanted: Wanted) -> None:
+        self.path, self.reader, self.delimiter, self.wanted = path, reader, delimiter, wanted
         self.notes: list[str] = []
-        self.label: str | None = None
 
-    def read(self, wanted: Wanted) -> Rows:
+    def read(self) -> Rows:
         lines = self._lines()
         first = next(lines, None)
         if first is None:
             raise bad(self.path, "have lines", "an empty file", "give a table with rows")
-        names, unread = self._names(first)
-        self._require_delimiter(names, wanted.label)
+        names = self._names(first) if self.wanted.header else numbered(len(first))
+        self._require_delimiter(names, first[0])
+        wanted = self.wanted
         if names[0] == "":
             wanted = wanted._replace(drop=(*wanted.drop, ""))
         kept, at = wanted.places(self.path, names)
-        called = None if wanted.id not in names else names.index(str(wanted.id))
-        self.label = wanted.label
+        row_names = names.index(wanted.id) if wanted.id in names else None
+        n_header = self.reader.line_num if wanted.header else 0
+        found = self._by_pandas(n_header, len(names), kept, at, row_names)
+        if found is None:
+            found = self._by_line(names, [] if wanted.header else [first], lines, kept, at, row_names)
+        X, labels, ids = found
+        wanted.require_size(self.path, X)
+        return Rows(self.path, X, tuple(names[i] for i in kept), labels, files=ids, notes=tuple(self.notes))
+
+    def _by_pandas(
+        self, n_header: int, width: int, kept: list[int], at: int | None, row_names: int | None
+    ) -> tuple[Numbers, Labels | None, tuple[str, ...] | None] | None:
+        """Numbers, labels and row names of a plain table; None for one that must be read line by line."""
+        content = self.path.read_bytes()
+        if b'"' in content or b"\0" in content or not kept or len(set(kept)) < len(kept):
+            return None
+        import pandas as pd
+
+        text = [i for i in (at, row_names) if i is not None]
+        gaps = [*MISSING, *(gap.upper() for gap in MISSING), "NaN", "None"]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                table = pd.read_csv(
+                    BytesIO(content),
+                    sep=self.delimiter,
+                    header=None,
+                    skiprows=n_header,
+                    dtype=dict.fromkeys(text, str),
+                    na_values=dict.fromkeys(kept, gaps),
+                    keep_default_na=False,
+                    quoting=csv.QUOTE_NONE,
+                    low_memory=False,
+                )
+        except (ValueError, Warning, OverflowError):
+            return None
+        # pandas refuses lines longer than the first and fills shorter ones. Without quotes every delimiter
+        # counts, and their number is right only if every line is complete.
+        n_lines = len(table) + (n_header > 0)
+        if table.shape[1] != width or content.count(self.delimiter.encode()) != (width - 1) * n_lines:
+            return None
+        numbers = table[kept]
+        if any(kind.kind not in "iufb" for kind in numbers.dtypes):
+            return None
+        X = numbers.to_numpy(dtype=np.float64)
+        wrong = np.abs(X) >= LARGEST
+        if wrong.any() or (np.isnan(X).any() and not self.wanted.missing):
+            return None
+        labels = None if at is None else np.array([_label(cell) for cell in table[at]], dtype=object)
+        ids = None if row_names is None else tuple(unescaped(cell.strip()) for cell in table[row_names])
+        return np.ascontiguousarray(X), labels, ids
+
+    def _by_line(
+        self,
+        names: tuple[str, ...],
+        first: list[list[str]],
+        lines: Iterator[list[str]],
+        kept: list[int],
+        at: int | None,
+        row_names: int | None,
+    ) -> tuple[Numbers, Labels | None, tuple[str, ...] | None]:
+        """Numbers, labels and row names, with line and column of whatever is wrong."""
         blocks, labels, ids = [], [], []
         block: list[list[float]] = []
-        for line in self._with_first(unread, lines):
+        columns = [names[i] for i in kept]
+        for line in chain(first, lines):
             if len(line) != len(names):
                 raise bad(
                     self.path,
@@ -67,19 +139,17 @@ class _Table:
                     f"{len(line)} in line {self.reader.line_num}",
                     "correct the line, or name the delimiter with --delimiter",
                 )
-            block.append(self._numbers([line[i] for i in kept], [names[i] for i in kept], wanted.missing))
+            block.append(self._numbers([line[i] for i in kept], columns))
             if at is not None:
-                labels.append(None if line[at].strip().lower() in UNLABELED else word(line[at]))
-            if called is not None:
-                ids.append(line[called].strip())
+                labels.append(_label(line[at]))
+            if row_names is not None:
+                ids.append(unescaped(line[row_names].strip()))
             if len(block) == BLOCK:
                 blocks.append(np.array(block))
                 block = []
         X = np.concatenate([*blocks, np.array(block).reshape(len(block), len(kept))])
-        wanted.require_size(self.path, X)
         found = None if at is None else np.array(labels, dtype=object)
-        own = tuple(ids) if called is not None else None
-        return Rows(self.path, X, tuple(names[i] for i in kept), found, files=own, notes=tuple(self.notes))
+        return X, found, None if row_names is None else tuple(ids)
 
     def _lines(self) -> Iterator[list[str]]:
         """Lines that are not blank."""
@@ -92,31 +162,29 @@ class _Table:
                 self.path, "be a table", f"{error} at line {self.reader.line_num}", "correct the line"
             ) from None
 
-    def _with_first(self, unread: list[str] | None, lines: Iterator[list[str]]) -> Iterator[list[str]]:
-        if unread is not None:
-            yield unread
-        yield from lines
-
-    def _names(self, first: list[str]) -> tuple[tuple[str, ...], list[str] | None]:
-        """Names of the columns, and the first line where it is no header."""
-        cells = [cell.strip() for cell in first]
+    def _names(self, first: list[str]) -> tuple[str, ...]:
+        """Names of the columns; a first line that cannot be names is refused."""
+        cells = [unescaped(cell.strip()) for cell in first]
         numeric = [is_number(cell) for cell in cells]
         counted = [list(map(str, range(start, start + len(cells)))) for start in (0, 1)]
-        if all(numeric) and cells not in counted:
-            self.notes.append(f"the first line has no names: columns are called 0 to {len(cells) - 1}")
-            return numbered(len(cells)), first
-        odd = [cell for cell, number in zip(cells, numeric, strict=True) if number and not cell.isdigit()]
         gaps = [cell for cell in cells[1:] if cell and cell.lower() in MISSING]
-        if gaps and all(n or cell.lower() in MISSING for cell, n in zip(cells, numeric, strict=True)):
-            odd += gaps
-        if odd and not all(numeric):
+        values = all(n or cell.lower() in MISSING for cell, n in zip(cells, numeric, strict=True))
+        if (all(numeric) or (gaps and values)) and cells not in counted:
+            raise bad(
+                self.path,
+                "name its columns in the first line",
+                f"numbers ({', '.join(cells[:3])}{', …' * (len(cells) > 3)})",
+                "add a line of names, or pass --no-header to have the columns numbered from 0",
+            )
+        odd = [cell for cell, number in zip(cells, numeric, strict=True) if number and not cell.isdigit()]
+        if odd:
             raise bad(
                 self.path, "name its columns in the first line", f"the value {odd[0]}", "add a line of names"
             )
         twice = [cell for cell, n in Counter(cells).items() if n > 1]
         if twice:
             raise bad(
-                self.path, "have a name of its own for every column", f"{twice[0]!r} twice", "rename one"
+                self.path, "have a different name for every column", f"{twice[0]!r} twice", "rename one"
             )
         if "" in cells[1:]:
             raise bad(
@@ -126,36 +194,36 @@ class _Table:
                 "name it in the first line",
             )
         if cells[0] == "":
-            self.notes.append("the first column has no name, as numbers of rows have, and is left out")
+            self.notes.append("the first column has no name: it is read as row numbers and left out")
         if any(numeric):
-            self.notes.append(f"the first line is taken for names of columns: {', '.join(cells[:5])}, …")
-        return tuple(cells), None
+            self.notes.append(f"the first line is read as column names: {', '.join(cells[:5])}, …")
+        return tuple(cells)
 
-    def _require_delimiter(self, names: tuple[str, ...], label: str | None) -> None:
-        """Refuse one long column that another delimiter would split."""
-        if len(names) > 1 or names[0] == label:
+    def _require_delimiter(self, names: tuple[str, ...], first: str) -> None:
+        """Refuse a single column that another delimiter would split."""
+        if len(names) > 1 or names[0] == self.wanted.label:
             return
         for other in OTHERS:
-            if other != self.delimiter and other in names[0]:
+            if other != self.delimiter and other in first:
                 raise bad(
                     self.path,
-                    f"have columns parted by {self.delimiter!r}",
+                    f"have columns separated by {self.delimiter!r}",
                     f"a first line that has only {other!r}",
                     f"pass --delimiter '{'tab' if other == chr(9) else other}'",
                 )
 
-    def _numbers(self, cells: list[str], names: list[str], missing: bool) -> list[float]:
-        """Numbers of a line; read again, cell by cell, where there is anything out of the way."""
+    def _numbers(self, cells: list[str], names: list[str]) -> list[float]:
+        """Numbers of a line; examined cell by cell only where one is not a plain number."""
         try:
-            # float reads 1_000, and words for infinity and NaN: nobody means these by a plain number.
+            # float also reads 1_000, inf and nan, which nobody means by a plain number.
             if "_" not in "".join(cells):
                 found = [float(cell) for cell in cells]
-                if all(-LARGEST <= x <= LARGEST for x in found):
+                if all(-LARGEST < x < LARGEST for x in found):
                     return found
         except ValueError:
             pass
         self._require_numbers(cells, names)
-        return [self._number(cell, name, missing) for cell, name in zip(cells, names, strict=True)]
+        return [self._number(cell, name) for cell, name in zip(cells, names, strict=True)]
 
     def _require_numbers(self, cells: list[str], names: list[str]) -> None:
         """Refuse words, all of a line at once, with what to do about their columns."""
@@ -169,34 +237,40 @@ class _Table:
             return
         cell, name = words[0]
         columns = " ".join(repr(each) if " " in each else each for _, each in words)
-        remedy = f"leave out what is not needed with --drop {columns}, or call rows by a column with --id"
-        if self.label is None:
+        remedy = f"leave out columns that are not needed with --drop {columns}, or name rows by one with --id"
+        if self.wanted.label is None:
             remedy += ", or name the column of labels with --label"
         if re.fullmatch(r"[-+]?\d+,\d+", cell.strip()):
             remedy = "save it with decimal points instead of commas"
-        shown = cell if len(cell) <= 30 else cell[:30] + "…"
+        what = repr(cell if len(cell) <= 30 else cell[:30] + "…")
+        if DATE.fullmatch(cell.strip()):
+            what = f"the date {what}"
+            remedy = (
+                "convert dates to numbers, such as days since the first, or leave the column out with --drop "
+                f"{name!r}"
+            )
         more = f", and words in {len(words) - 1} more columns" if len(words) > 1 else ""
         place = f"in line {self.reader.line_num}, column {name!r}"
-        raise bad(self.path, "hold numbers", f"{shown!r} {place}{more}", remedy)
+        raise bad(self.path, "hold numbers", f"{what} {place}{more}", remedy)
 
-    def _number(self, cell: str, name: str, missing: bool) -> float:
+    def _number(self, cell: str, name: str) -> float:
         text, place = cell.strip().lower(), f"in line {self.reader.line_num}, column {name!r}"
         if text in MISSING:
-            if missing:
+            if self.wanted.missing:
                 return float("nan")
-            raise missing_allowed(self.path, place)
+            raise missing_entry(self.path, place)
         if text in TRUTH:
             return TRUTH[text]
         value = float(text)
-        if abs(value) > LARGEST:
-            raise bad(self.path, "hold finite numbers", f"{cell!r} {place}", "correct or remove it")
+        if abs(value) >= LARGEST:
+            raise bad(
+                self.path,
+                f"hold finite numbers below {LARGEST:g}",
+                f"{cell!r} {place}",
+                "correct or remove it",
+            )
         return value
 
 
-def is_number(text: str) -> bool:
-    """Whether a text is a number as people write it."""
-    try:
-        value = float(text)
-    except ValueError:
-        return False
-    return "_" not in text and value == value
+def _label(cell: str) -> str | None:
+    return None if cell.strip().lower() in UNLABELED else word(unescaped(cell.strip()))

@@ -30,6 +30,9 @@ MANY = 512
 MOST_PARTS = 8
 """Parts of W, one for each thread: more of them would make many partial sums."""
 
+W_PARTS = 2
+"""Parts of the sum over the rows of W in v W."""
+
 AT_ONCE = 8
 """Numbers that a processor adds at once: the work of a sum counts for so much less."""
 
@@ -57,7 +60,7 @@ class Products:
         self._W_array = W.numpy()
         self._a = W.new_empty(n_rows, W.shape[1])
         self._a_array = self._a.numpy()
-        self._partial = np.empty((1, *self._a.shape), dtype=np.float32)
+        self._partial = np.empty((W_PARTS, *self._a.shape), dtype=np.float32)
 
     def take(self, first: int, last: int) -> None:
         """List the rows of v from ``first`` to ``last``, which somebody wrote."""
@@ -83,10 +86,8 @@ class Products:
             torch.mm(self._v[first : first + n], self._W, out=self._a[:n])
             mean_and_draw(mean.size, self._a_array[:n], *units)
         else:
-            n_parts = _n_parts()
-            if len(self._partial) < n_parts:
-                self._partial = np.empty((n_parts, *self._a.shape), dtype=np.float32)
-            _hidden(work, *lists, self._W_array, n_parts, self._partial, *units)
+            n_blocks = -(-_n_parts() // W_PARTS)
+            _hidden(work, *lists, self._W_array, n_blocks, self._partial, *units)
 
     def down(self, h: Tensor, *, out: Tensor) -> None:
         """out (n, D) = h Wᵀ."""
@@ -204,24 +205,25 @@ def _add_rows(X, rows, weights, n, total):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _hidden(v, listed, n_listed, W, n_parts, partial, bias, key, weight, mean, drawn):  # type: ignore[no-untyped-def]
+def _hidden(v, listed, n_listed, W, n_blocks, partial, bias, key, weight, mean, drawn):  # type: ignore[no-untyped-def]
     N, D = v.shape
     K = W.shape[1]
-    for one in prange(n_parts):
-        start, stop = one * D // n_parts, (one + 1) * D // n_parts
+    for task in prange(W_PARTS * n_blocks):
+        part_of_W, block = task // n_blocks, task % n_blocks
+        start, stop = part_of_W * D // W_PARTS, (part_of_W + 1) * D // W_PARTS
         weights = np.empty(D, dtype=np.float32)
-        for n in range(N):
+        for n in range(block * N // n_blocks, (block + 1) * N // n_blocks):
             v_n, listed_n = v[n], listed[n, : n_listed[n]]
             first, last = _position(listed_n, start), _position(listed_n, stop)
             for r in range(first, last):
                 weights[r] = v_n[listed_n[r]]
-            total = partial[one, n]
+            total = partial[part_of_W, n]
             for j in range(K):
                 total[j] = F32(0.0)
             _add_rows(W, listed_n[first:], weights[first:], last - first, total)
     for n in prange(N):
         total = partial[0, n]
-        for one in range(1, n_parts):
+        for one in range(1, W_PARTS):
             more = partial[one, n]
             for j in range(K):
                 total[j] += more[j]
@@ -241,8 +243,12 @@ def _inner(x, y):  # type: ignore[no-untyped-def]
 def _down(h, W, n_parts, out):  # type: ignore[no-untyped-def]
     N, K = h.shape
     D = len(W)
+    n_pairs = D // 2
     for one in prange(n_parts):
-        start, stop = one * D // n_parts, (one + 1) * D // n_parts
+        # Pairs of rows are never split, so that every sum is made the same way whatever the number of parts.
+        start, stop = one * n_pairs // n_parts * 2, (one + 1) * n_pairs // n_parts * 2
+        if one == n_parts - 1:
+            stop = D
         # Two rows of W and five of h at a time: seven loads for ten products.
         n_even, n_fives = (stop - start) // 2 * 2, N // 5 * 5
         for i in range(start, start + n_even, 2):

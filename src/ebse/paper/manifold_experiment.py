@@ -1,4 +1,4 @@
-"""Section 3.1: what an RBM and an RBSE make of points near a curve in the plane (Figure 2)."""
+"""Section 3.1, Figure 2: how an RBM and an RBSE map points near a curve in the plane."""
 
 import math
 import multiprocessing
@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from ebse import rng
-from ebse._atomic import in_place
+from ebse._atomic import write_npz
 from ebse._validation import count, option
 from ebse.datasets import MANIFOLDS, Manifold
 from ebse.ensemble.draws import map_back, posterior_draws
@@ -31,49 +30,49 @@ LAWS = ("point", "gaussian", "bernoulli")
 
 @dataclass(frozen=True)
 class ManifoldsConfig:
-    """Settings of the experiment; every law and every manifold has the same ones.
+    """Settings of the 2-D manifold experiment, the same for every law and manifold.
 
-    Chosen on other seeds than those reported; docs/design_notes.md says why each is what it is.
+    They were chosen on other seeds than those reported; docs/dev/design_notes.md has the reasons.
     """
 
     manifolds: tuple[str, ...] = ("arc", "line")
-    """Curves: arc, line and others of ebse.datasets."""
+    """Curves: arc, circle, half_circle, line, moons, spiral."""
     laws: tuple[str, ...] = LAWS
-    """Of the weights: point (the RBM), gaussian, bernoulli."""
+    """Distributions of the weights: point (the RBM), gaussian, bernoulli."""
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
-    """Of data and training."""
+    """Random seeds of data and training."""
     n_points: int = 1000
     """Training points."""
     n_hidden: int = 8
     """Hidden units."""
     n_epochs: int = 40
-    """Passes over the points."""
+    """Training epochs."""
     batch_size: int = 50
-    """Points of an update."""
+    """Points per update."""
     k: int = 1
-    """Sweeps of a chain in each update."""
+    """Gibbs sweeps per update."""
     learning_rate: float = 0.11
-    """Falls to 0."""
+    """Of the weights; decreases linearly to 0."""
     noise_rate: float = 0.001
-    """Of sigma and p."""
+    """Learning rate of sigma and p."""
     start_scale: float = 0.1
-    """Standard deviation of the first weights."""
+    """Standard deviation of the initial weights."""
     sigma: float = 0.5
-    """First noise of the Gaussian law."""
+    """Initial standard deviation of the Gaussian law."""
     p: float = 0.85
-    """First presence of the Bernoulli law."""
+    """Initial keep probability of the Bernoulli law."""
     n_draws: int = 100
-    """Images of each point."""
+    """Sampled models, and so images, per point."""
     n_test: int = 100
-    """Points of the curve that are mapped."""
+    """Test points on the curve."""
     n_outliers: int = 200
-    """Isolated points."""
+    """Test points away from the curve."""
     outlier_distance: float = 0.1
-    """From the curve, at least."""
+    """Smallest distance of these from the curve."""
     n_few: int = 5
-    """Points that shall cover the curve."""
+    """Test points whose images should cover the curve."""
     radius: float = 0.05
-    """How near an image covers a place."""
+    """Distance within which an image covers a place of the curve."""
 
     def __post_init__(self) -> None:
         for name in self.manifolds:
@@ -125,26 +124,25 @@ class Panels(NamedTuple):
 
 
 class Result(NamedTuple):
-    """One trained ensemble: its row of numbers and its part of the figure."""
+    """Measurements of one trained ensemble, and its panels of the figure."""
 
     row: Row
     panels: Panels
 
 
-def manifolds(config: ManifoldsConfig, folder: str | Path, *, n_workers: int = 1) -> Iterator[Step]:
-    """Carry the experiment out, or what is left of it, in a run folder."""
+def run_manifolds(config: ManifoldsConfig, folder: str | Path, *, n_workers: int = 1) -> Iterator[Step]:
+    """Run the 2-D manifold experiment in a run folder; continues where an earlier call stopped."""
     count("n_workers", n_workers)
     kept = Run(folder, "manifolds", config)
-    every = jobs_of(config)
+    every = all_jobs(config)
     left = [job for job in every if not kept.has(manifold=job[0], law=job[1], seed=float(job[2]))]
     n_done = len(every) - len(left)
     yield Step("training", n_done, len(every))
-    for result in run(config, n_workers=n_workers, jobs=left):
+    for result in run_jobs(config, n_workers=n_workers, jobs=left):
         row = result.row
         if (row["manifold"], row["seed"]) == (config.manifolds[0], config.seeds[0]):
-            with in_place(kept.folder / f"panels-{row['law']}.npz") as path, path.open("wb") as file:
-                arrays: dict[str, Any] = {name: x.numpy() for name, x in result.panels._asdict().items()}
-                np.savez_compressed(file, **arrays)
+            arrays = {name: x.numpy() for name, x in result.panels._asdict().items()}
+            write_npz(kept.folder / f"panels-{row['law']}.npz", **arrays)
         kept.add({"kind": "manifold", **row})
         n_done += 1
         yield Step(f"{row['manifold']}, {row['law']}, seed {row['seed']:.0f}", n_done, len(every))
@@ -154,32 +152,34 @@ Job = tuple[str, str, int]
 """Manifold, law and seed."""
 
 
-def jobs_of(config: ManifoldsConfig) -> list[Job]:
-    """Everything that is trained."""
+def all_jobs(config: ManifoldsConfig) -> list[Job]:
+    """Every (manifold, law, seed)."""
     return [(m, law, s) for s in config.seeds for law in config.laws for m in config.manifolds]
 
 
-def run(config: ManifoldsConfig, *, n_workers: int = 1, jobs: list[Job] | None = None) -> Iterator[Result]:
-    """Train and measure every (manifold, law, seed), yielding each result when it is done."""
-    jobs = jobs_of(config) if jobs is None else jobs
+def run_jobs(
+    config: ManifoldsConfig, *, n_workers: int = 1, jobs: list[Job] | None = None
+) -> Iterator[Result]:
+    """Train and measure every (manifold, law, seed); yields each result when it is done."""
+    jobs = all_jobs(config) if jobs is None else jobs
     if n_workers == 1:
-        yield from (run_one(config, *job) for job in jobs)
+        yield from (run_job(config, *job) for job in jobs)
         return
-    # Fresh processes: a forked one would inherit torch's threads in an unknown state.
+    # spawn: a forked process would inherit the threads of torch in an unknown state.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(n_workers, mp_context=context, initializer=_one_thread)
     try:
-        for job in as_completed([pool.submit(run_one, config, *job) for job in jobs]):
+        for job in as_completed([pool.submit(run_job, config, *job) for job in jobs]):
             yield job.result()
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def run_one(config: ManifoldsConfig, manifold: str, law: str, seed: int) -> Result:
+def run_job(config: ManifoldsConfig, manifold: str, law: str, seed: int) -> Result:
     """Train one ensemble on one manifold and measure it."""
     began = time.perf_counter()
     curve = MANIFOLDS[manifold]()
-    # One stream for the data, which every law shares, and one for the law's own training.
+    # One random stream for the data, shared by every law, and one for the training of this law.
     training = curve.sample(config.n_points, generator=torch.Generator().manual_seed(2 * seed))
     generator = torch.Generator().manual_seed(2 * seed + 1)
     ensemble = train(config, law, training, generator=generator)
@@ -193,7 +193,7 @@ def run_one(config: ManifoldsConfig, manifold: str, law: str, seed: int) -> Resu
 def train(
     config: ManifoldsConfig, law: str, v: Tensor, *, generator: torch.Generator
 ) -> RestrictedBoltzmannEnsemble:
-    """An ensemble (2–8) of real visible units, trained by Algorithm 1 with mean-field units."""
+    """Train an ensemble with real visible units by Algorithm 1 with mean-field units."""
     shape = (v.shape[-1], config.n_hidden)
     u = rng.uniform(rng.draw_key(generator), shape)
     theta_bar = config.start_scale * torch.special.ndtri(u).to(v.dtype)
@@ -230,7 +230,7 @@ def map_points(
     *,
     generator: torch.Generator,
 ) -> Panels:
-    """Up with θ ~ P(θ | v) and P(h | v, θ), back with the average model, n_draws times a point."""
+    """Map points up with θ ~ P(θ | v) and P(h | v, θ), and back with the mean model, n_draws times each."""
     test, few = curve.points(config.n_test), curve.points(config.n_few)
     outliers = isolated_points(config, curve, generator=generator)
 
@@ -241,19 +241,19 @@ def map_points(
 
 
 def isolated_points(config: ManifoldsConfig, curve: Manifold, *, generator: torch.Generator) -> Tensor:
-    """Uniform in the unit square, further than ``outlier_distance`` from the manifold."""
+    """Points uniform in the unit square, at least ``outlier_distance`` from the manifold."""
     u = rng.uniform(rng.draw_key(generator), (10 * config.n_outliers, 2)).to(curve.curves[0].dtype)
     return u[curve.project(u).distance > config.outlier_distance][: config.n_outliers]
 
 
 def measure(config: ManifoldsConfig, curve: Manifold, panels: Panels, *, generator: torch.Generator) -> Row:
-    """The four claims of Figure 2 as numbers."""
+    """The four claims of Figure 2 as measurements."""
     here = curve.project(panels.test)
     offset = panels.test_images - panels.test_images.mean(1, keepdim=True)
     normal = torch.stack([-here.tangent[:, 1], here.tangent[:, 0]], -1)
     along = (offset * here.tangent.unsqueeze(1)).sum(-1).square().mean().sqrt()
     across = (offset * normal.unsqueeze(1)).sum(-1).square().mean().sqrt()
-    # The same variance as each point's images have, but in no particular direction.
+    # Isotropic noise with the same variance as the images of each point.
     spread = (offset.square().sum(-1).mean(1) / 2).sqrt()
     u = rng.uniform(rng.draw_key(generator), tuple(panels.test_images.shape))
     xi: Tensor = torch.special.ndtri(u)
@@ -271,7 +271,7 @@ def measure(config: ManifoldsConfig, curve: Manifold, panels: Panels, *, generat
 
 
 def coverage(curve: Manifold, images: Tensor, radius: float) -> float:
-    """Share of the manifold with an image within ``radius``."""
+    """Fraction of the manifold that has an image within ``radius``."""
     gaps = torch.cdist(curve.points(500), images.flatten(0, 1)).min(1).values
     return float((gaps <= radius).double().mean())
 
@@ -281,6 +281,6 @@ def _distance(curve: Manifold, images: Tensor) -> float:
 
 
 def _one_thread() -> None:
-    # Ctrl-C reaches every process of a terminal; the one that waits for the others answers it.
+    # Ctrl-C reaches every process of a terminal; only the parent process handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)

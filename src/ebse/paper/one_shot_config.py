@@ -1,4 +1,4 @@
-"""Settings of the one-shot experiment, and what its models are called."""
+"""Settings of the one-shot experiment and the names of its models."""
 
 import importlib.util
 import math
@@ -11,7 +11,7 @@ from ebse._validation import count, option
 from ebse.datasets import Images
 
 ALGORITHM_1, ALGORITHM_1_RBM = "algorithm_1", "algorithm_1_rbm"
-"""Models that Algorithm 1 trains: a Bernoulli ensemble, and the RBM that is its match."""
+"""Models trained by Algorithm 1: a Bernoulli ensemble, and an RBM as its baseline."""
 BY_ALGORITHM_1 = {ALGORITHM_1: "bernoulli", ALGORITHM_1_RBM: "point"}
 """Their laws."""
 LAWS = ("point", "bernoulli", "gaussian")
@@ -24,60 +24,63 @@ NAMES = {
 }
 BINARIZATIONS = ("gray", "threshold", "sampled", "sampled-per-epoch")
 LARGE = 28 * 28
-"""Features from which on images have the settings of MNIST."""
+"""Number of pixels from which on the defaults are those for MNIST."""
+PROPAGATION = ("pixels", "slow", "contrastive")
+"""Representations for label propagation: none, SlowFeatures, ContrastiveFeatures."""
 
 
 @final
 @dataclass(frozen=True)
 class OneShotConfig:
-    """Settings of the experiment. None or (): what suits the data, written down when it is known.
+    """Settings of the one-shot experiment. None or (): a default that depends on the data.
 
-    Every law has the same training; ``sweeps`` and ``presences`` may be several, and all are tried.
+    Every law is trained in the same way. Of ``shots``, ``sweeps`` and ``keep_probs`` all values are run.
     """
 
     data: str = "digits"
-    """"digits", "mnist", "fashion-mnist", or a folder with idx files."""
+    """"digits", "mnist-sample", "mnist", "fashion-mnist", or a folder with idx files."""
     binarization: str = "threshold"
-    """"gray", "threshold", "sampled", or "sampled-per-epoch", whose rate does not fall."""
+    """"gray", "threshold", "sampled", or "sampled-per-epoch" (constant learning rate)."""
     seeds: tuple[int, ...] = (0,)
-    """Of training."""
+    """Random seeds of training."""
     shots: tuple[int, ...] = (1,)
-    """Labeled examples per class; several are all tried."""
+    """Labels per class."""
     n_episodes: int = 100
-    """Random choices of labeled examples and queries, the same for every method."""
+    """Random choices of labeled rows and test rows, the same for every method."""
     n_queries: int | None = None
-    """Per class: 99 as in the paper, or as many as the data has."""
+    """Test rows per class: 99 as in the paper, or as many as the data has."""
     episode_seed: int = 0
+    """Random seed of the episodes."""
     laws: tuple[str, ...] = ("point", "bernoulli", "gaussian")
-    """Of the weights: point (the RBM), bernoulli, gaussian."""
+    """Distributions of the weights: point (the RBM), bernoulli, gaussian."""
     bias_law: str = "point"
-    """Of the biases: point, bernoulli or gaussian."""
+    """Distribution of the biases: point, bernoulli or gaussian."""
     n_components: int | None = None
-    """400 as in the paper, 100 for images of few pixels."""
+    """Hidden units: 400 as in the paper, 100 for images of few pixels."""
     n_epochs: int | None = None
-    """10, 200 for images of few pixels."""
+    """Training epochs: 10, 200 for images of few pixels."""
     learning_rate: float | None = None
-    """0.1, 0.05 for images of few pixels."""
+    """Learning rate: 0.1, 0.05 for images of few pixels."""
     n_draws: int = 10
-    """Models for each example."""
+    """Sampled models per row."""
     sweeps: tuple[int, ...] = ()
-    """Lengths of walks: 50; 2 for images of few pixels, where longer ones forget the digit."""
-    presences: tuple[float, ...] = (0.01,)
-    """Noise of walked models under a Bernoulli law; under a Gaussian one it is ``sigma``."""
+    """Gibbs sweeps of chain-sampled models: 50; 2 for images of few pixels, where more leave the digit."""
+    keep_probs: tuple[float, ...] = (0.01,)
+    """Keep probability of chain-sampled models under the Bernoulli law; smaller is noisier."""
     sigma: float = 0.5
-    """Noise of walked models under a Gaussian law."""
+    """Standard deviation of chain-sampled models under the Gaussian law."""
     baselines: bool = True
-    """Also PCA, shifts and nearest neighbors."""
-    spreading: bool = False
-    """Also labels that spread over the unlabeled images; of 10,000 and more on learned features, too."""
+    """Also PCA, shifted copies and nearest neighbors."""
+    propagation: tuple[str, ...] = ()
+    """Also label propagation over clusters of unlabeled images: on pixels, slow or contrastive features."""
     label_spreading: bool = False
-    """Also scikit-learn's LabelSpreading over the images of each episode."""
+    """Also scikit-learn's LabelSpreading over the labeled and test rows of each episode (transductive)."""
     umap: bool = False
-    """Also nearest neighbors on umap-learn's map of all images."""
+    """Also nearest neighbors in the umap-learn embedding of all images (transductive)."""
     algorithm_1: bool = False
-    """Also a Bernoulli ensemble and an RBM whose expectations are Algorithm 1's, with k = 1."""
+    """Also a Bernoulli ensemble and an RBM trained by Algorithm 1 with k = 1."""
     algorithm_1_epochs: int | None = None
-    """2, 100 for images of few pixels: drawing models is slow."""
+    """2, 100 for images of few pixels: Algorithm 1 samples models and is slow."""
 
     def __post_init__(self) -> None:
         option("binarization", self.binarization, BINARIZATIONS)
@@ -93,13 +96,15 @@ class OneShotConfig:
                 count(name, value, least=least)
         for law in self.laws:
             option("laws", law, LAWS)
-        for name in ("seeds", "shots", "sweeps", "presences", "laws"):
+        for view in self.propagation:
+            option("propagation", view, PROPAGATION)
+        for name in ("seeds", "shots", "sweeps", "keep_probs", "laws", "propagation"):
             values = getattr(self, name)
             if len(set(values)) < len(values):
                 raise ValueError(f"{name} must differ from each other, got {values!r}; give each once")
-        for name, bounds in {"presences": (0.0, 1.0), "sigma": (0.0, math.inf)}.items():
-            held = getattr(self, name)
-            for value in held if isinstance(held, tuple) else (held,):
+        for name, bounds in {"keep_probs": (0.0, 1.0), "sigma": (0.0, math.inf)}.items():
+            values = getattr(self, name)
+            for value in values if isinstance(values, tuple) else (values,):
                 if not bounds[0] < value <= bounds[1]:
                     raise ValueError(f"{name} must lie in (0, {bounds[1]:g}], got {value!r}; try 0.1")
         if self.learning_rate is not None and not 0 < self.learning_rate < math.inf:
@@ -109,38 +114,36 @@ class OneShotConfig:
                 "umap needs the package umap-learn, which is not installed; pip install 'ebse[umap]'"
             )
         if "point" not in self.laws:
-            raise ValueError(
-                f"laws must have 'point', which others are compared with, got {self.laws!r}; add it"
-            )
-        for name in ("seeds", "shots", "presences"):
+            raise ValueError(f"laws must have 'point', the RBM as the reference, got {self.laws!r}; add it")
+        for name in ("seeds", "shots", "keep_probs"):
             if not getattr(self, name):
                 raise ValueError(f"{name} must have at least one number, got none; leave it out, or pass 1")
 
     def resolved(self, images: Images) -> "OneShotConfig":
-        """The settings with everything decided that depends on the data."""
+        """The settings with the defaults that depend on the data filled in."""
         large = images.X.shape[1] >= LARGE
         members = int(np.unique(images.episodes[1], return_counts=True)[1].min())
         most = members - max(self.shots)
         if most < 1:
             raise ValueError(
-                f"shots must be less than {members}, the examples of the smallest class of {images.name}, "
+                f"shots must be less than {members}, the rows of the smallest class of {images.name}, "
                 f"got {max(self.shots)}; lower it"
             )
 
-        def decided(name: str, for_large: Any, for_small: Any) -> Any:
+        def default(name: str, for_large: Any, for_small: Any) -> Any:
             return getattr(self, name) or (for_large if large else for_small)
 
         if self.n_queries is not None and self.n_queries > most:
             raise ValueError(
                 f"n_queries must be at most {most}, what the smallest class of {images.name} has beside the "
-                f"labeled examples, got {self.n_queries}; lower it, or leave it out"
+                f"labeled rows, got {self.n_queries}; lower it, or leave it out"
             )
         return replace(
             self,
             n_queries=self.n_queries or min(99, most),
-            n_components=decided("n_components", 400, 100),
-            n_epochs=decided("n_epochs", 10, 200),
-            learning_rate=decided("learning_rate", 0.1, 0.05),
-            algorithm_1_epochs=decided("algorithm_1_epochs", 2, 100),
-            sweeps=decided("sweeps", (50,), (2,)),
+            n_components=default("n_components", 400, 100),
+            n_epochs=default("n_epochs", 10, 200),
+            learning_rate=default("learning_rate", 0.1, 0.05),
+            algorithm_1_epochs=default("algorithm_1_epochs", 2, 100),
+            sweeps=default("sweeps", (50,), (2,)),
         )

@@ -1,9 +1,10 @@
-"""Section 3.2: one label per class, and what each representation makes of it (Figure 3)."""
+"""Section 3.2, Figure 3: one-shot classification, the accuracy of each representation with few labels."""
 
 import shutil
 import time
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +12,23 @@ import numpy as np
 
 from ebse.datasets import Images, binarize, load_images
 from ebse.ensemble import RBSE
-from ebse.ensemble._folders import fit_in_folder
+from ebse.ensemble._fit import fit_in_folder
 from ebse.evaluation import few_shot
 from ebse.paper.one_shot_config import ALGORITHM_1, ALGORITHM_1_RBM, BY_ALGORITHM_1, NAMES, OneShotConfig
 from ebse.paper.one_shot_methods import (
-    SIZES,
-    SPREADING,
     Method,
     fixed_methods,
     model_methods,
-    spreading_methods,
+    propagation_methods,
+    propagation_names,
 )
 from ebse.paper.one_shot_pictures import save_pictures
 from ebse.paper.transductive import spread_labels, umap_neighbors
 from ebse.workflow.run_folder import Run, Step
 
 
-def one_shot(config: OneShotConfig, folder: str | Path, *, download: bool = True) -> Iterator[Step]:
-    """Carry the experiment out, or what is left of it, in a run folder."""
+def run_one_shot(config: OneShotConfig, folder: str | Path, *, download: bool = True) -> Iterator[Step]:
+    """Run the one-shot experiment in a run folder; continues where an earlier call stopped."""
     images = load_images(config.data, download=download)
     config = config.resolved(images)
     run = Run(folder, "one-shot", config, data=zlib.crc32(images.y.tobytes(), zlib.crc32(images.X.tobytes())))
@@ -42,27 +42,27 @@ def one_shot(config: OneShotConfig, folder: str | Path, *, download: bool = True
     yield Step("done", total, total)
 
 
-Task = tuple[float, str, Any]
-"""About how many seconds of work, what it is called, and the work itself."""
+LABEL_SPREADING = "scikit-learn LabelSpreading"
 
-MANY = 10_000
-"""Unlabeled images from which on features are learned for labels to spread on."""
+Task = tuple[float, str, Any]
+"""Estimated seconds, name, and the work itself."""
+
 RATE, ALGORITHM_1_RATE, SWEEP_RATE, DRAW_RATE, LARGE = 5e4, 5e3, 1e5, 5e4, 784 * 400
-"""Examples of training, chain-sweeps and draws a second on two cores, for a forecast; of so many weights."""
+"""Training rows, chain sweeps and samples per second on two cores with LARGE weights, to estimate times."""
 
 
 class _Study:
-    """The pieces of work of a run, each of which leaves a result or a file."""
+    """The tasks of a run; each adds rows or a file."""
 
     def __init__(self, run: Run, config: OneShotConfig, images: Images) -> None:
-        # Any: the settings are resolved, and nothing in them is left open.
+        # Any: no setting of a resolved configuration is None.
         self.config: Any = config
         self.run, self.images = run, images
         self.pool, self.labels = images.episodes
         self.pool = binarize(self.pool, self._binarization(), random_state=config.episode_seed)
 
     def tasks(self) -> list[Task]:
-        """Everything that is left to do, in order."""
+        """The tasks that are left, in order."""
         config, tasks = self.config, []
         for seed in config.seeds:
             tasks += [self._training(seed, law) for law in self._models() if self._untrained(seed, law)]
@@ -70,7 +70,7 @@ class _Study:
             m for m in fixed_methods(config, self.images, self._unlabeled) if not self._known(None, m.name)
         ]
         tasks += [(5.0, m.name, lambda m=m: self._evaluate(None, m)) for m in left]
-        for name, wanted in (("label spreading", config.label_spreading), ("UMAP, 1-NN", config.umap)):
+        for name, wanted in ((LABEL_SPREADING, config.label_spreading), ("UMAP, 1-NN", config.umap)):
             if wanted and not self._known(None, name):
                 tasks.append((60.0, name, lambda name=name: self._transductive(name)))
         for seed in config.seeds:
@@ -78,15 +78,14 @@ class _Study:
                 for method in model_methods(config, model):
                     if not self._known(seed, method.name):
                         text = f"{method.name}, seed {seed}"
-                        tasks.append(
-                            (self._cost(method), text, lambda s=seed, k=model, m=method: self._draws(s, k, m))
-                        )
-        for seed in config.seeds if config.spreading else ():
-            # On few rows the pixels themselves are best.
-            for view in SPREADING if self.images.n_unlabeled >= MANY else SPREADING[:1]:
-                if not all(self._known(seed, f"spreading on {view}{end}") for end in SIZES):
-                    text = f"spreading on {view}, seed {seed}"
-                    tasks.append((60.0, text, lambda s=seed, v=view: self._spreading(s, v)))
+                        work = partial(self._with_model, seed, model, method)
+                        tasks.append((self._cost(method), text, work))
+        for seed in config.seeds:
+            for view in config.propagation:
+                names = propagation_names(view)
+                if not all(self._known(seed, name) for name in names):
+                    text = f"{names[0]}, seed {seed}"
+                    tasks.append((20.0, text, lambda s=seed, v=view: self._propagation(s, v)))
         if not (self.run.folder / "pictures.npz").exists():
             tasks.append((5.0, "pictures", self._pictures))
         return tasks
@@ -115,11 +114,11 @@ class _Study:
         return int(getattr(self.config, name))
 
     def _size(self) -> float:
-        """Connections, in parts of those that the forecast knows."""
+        """Number of weights relative to LARGE."""
         return float(self.images.X.shape[1] * self.config.n_components / LARGE)
 
     def _train(self, seed: int, model: str) -> None:
-        """Learn without labels, and keep the model."""
+        """Train a model without labels, and save it."""
         config, began = self.config, time.perf_counter()
         n_epochs = self._n_epochs(model)
         rbse = RBSE(
@@ -146,19 +145,19 @@ class _Study:
         row = {"kind": "training", "seed": seed, "model": model, "seconds": seconds, "history": rbse.history_}
         self.run.add(row)
 
-    def _draws(self, seed: int, model: str, method: Method) -> None:
-        """Accuracies of a method that needs a trained model."""
+    def _with_model(self, seed: int, model: str, method: Method) -> None:
+        """Accuracies of a method that uses a trained model."""
         rbse = RBSE.load(self._path(seed, model))
         self._evaluate(seed, method, rbse)
 
     def _evaluate(self, seed: int | None, method: Method, rbse: RBSE | None = None) -> None:
-        """Accuracies of one method in all episodes; broken off, it goes on where it was."""
+        """Accuracies of one method in all episodes; continues where an earlier call stopped."""
         config, began = self.config, time.perf_counter()
         name = f"{method.name} {'' if seed is None else seed}".strip()
         part = self.run.folder / "unfinished" / f"{name}.jsonl"
         part.parent.mkdir(parents=True, exist_ok=True)
         found = few_shot(
-            {method.name: method.made(rbse)},
+            {method.name: method.build(rbse)},
             self.pool,
             self.labels,
             n_shots=config.shots,
@@ -171,18 +170,18 @@ class _Study:
         self._keep(seed, method.name, accuracies, time.perf_counter() - began)
         part.unlink()
 
-    def _spreading(self, seed: int, view: str) -> None:
-        """Accuracies of labels that spread over the unlabeled images."""
+    def _propagation(self, seed: int, view: str) -> None:
+        """Accuracies of label propagation over the unlabeled images."""
         rbse = RBSE.load(self._path(seed, self._shown_law()))
-        for method in spreading_methods(view, self._unlabeled(), rbse, seed):
+        for method in propagation_methods(view, self._unlabeled(), rbse, seed):
             if not self._known(seed, method.name):
                 self._evaluate(seed, method)
 
     def _transductive(self, name: str) -> None:
-        """Accuracies of a method that sees the queries, or all images, beside the labels."""
+        """Accuracies of a method that uses the test rows, or all rows, without their labels."""
         config, began = self.config, time.perf_counter()
-        spreads = name == "label spreading"
-        # A map is made of all images, those for learning first; labels spread over an episode's alone.
+        spreads = name == LABEL_SPREADING
+        # UMAP embeds all images, unlabeled ones first; LabelSpreading has the rows of an episode alone.
         rows = self.pool if spreads else np.concatenate([self._unlabeled(), self.pool])
         work = spread_labels if spreads else umap_neighbors
         accuracies = work(
@@ -224,7 +223,7 @@ class _Study:
         save_pictures(path, rbse, self.pool, self.labels, self.images.shape, n_sweeps=config.sweeps[-1])
 
     def _shown_law(self) -> str:
-        """The law of the ensemble that stands for all: their likelihoods are alike."""
+        """The law of the ensemble whose figures are drawn."""
         return next(law for law in ("bernoulli", "gaussian", "point") if law in self.config.laws)
 
     def _cost(self, method: Method) -> float:

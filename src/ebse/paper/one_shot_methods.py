@@ -1,4 +1,4 @@
-"""The representations that are compared in section 3.2, and those beyond the paper."""
+"""The representations that section 3.2 compares, and methods beyond the paper."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -14,21 +14,21 @@ from ebse.semi_supervised import ContrastiveFeatures, SlowFeatures, SpreadingCla
 from ebse.semi_supervised._relabel import Relabeled
 
 DROPPED = 0.5
-"""Presence of connections in DropConnect, as in the paper."""
+"""Keep probability of DropConnect, as in the paper."""
 N_PCA = 20
 
 
 class Method(NamedTuple):
-    """A way to represent images: its name, how it is made of a trained ensemble, and what it costs."""
+    """A method: its name, how to build it from a trained ensemble, and the size of its sampling."""
 
     name: str
-    made: Callable[[Any], Any]
+    build: Callable[[Any], Any]
     draws: bool = False
     n_sweeps: int = 0
 
 
 def fixed_methods(config: OneShotConfig, images: Images, unlabeled: Callable[[], Any]) -> list[Method]:
-    """Methods that no ensemble takes part in; what is learned is learned from the unlabeled rows."""
+    """Baselines without an ensemble, trained on the unlabeled rows where they are trained."""
     found = [Method("pixels", lambda _: "pixels")]
     if not config.baselines:
         return found
@@ -42,10 +42,10 @@ def fixed_methods(config: OneShotConfig, images: Images, unlabeled: Callable[[],
 
 
 def model_methods(config: OneShotConfig, model: str) -> list[Method]:
-    """Methods of one trained ensemble; those of the RBM are the paper's (b) and (c)."""
+    """Methods that use one trained ensemble; those of the RBM are (b) and (c) of the paper."""
     name, n = NAMES[model], config.n_draws
 
-    def drawn(label: str, n_sweeps: int = 0, **options: Any) -> Method:
+    def sampled(label: str, n_sweeps: int = 0, **options: Any) -> Method:
         if n_sweeps:
             options["n_sweeps"] = n_sweeps
         return Method(label, lambda rbse: Draws(rbse, n, 0, options), draws=True, n_sweeps=n_sweeps)
@@ -65,49 +65,58 @@ def model_methods(config: OneShotConfig, model: str) -> list[Method]:
                 for source in ("prior", "posterior")
             ),
         ]
-    clamped = drawn(f"{name} clamped")
+    posterior = sampled(f"{name} posterior samples")
     if model == ALGORITHM_1:
-        return [mean, clamped]
+        return [mean, posterior]
     sweeps = config.sweeps
-    noises = config.presences if model == "bernoulli" else (config.sigma,)
-    walked = [
-        drawn(f"{name} walked model{_suffix(config, s, x)}", s, noise=x) for s in sweeps for x in noises
+    name_of_noise = "keep_prob" if model == "bernoulli" else "sigma"
+    noises = config.keep_probs if model == "bernoulli" else (config.sigma,)
+    chains = [
+        sampled(f"{name} chain-sampled models{_suffix(config, s, x)}", s, **{name_of_noise: x})
+        for s in sweeps
+        for x in noises
     ]
-    # A state is read by the ensemble itself, whatever its noise: one law is enough.
+    # The end states of a chain do not depend on the law of the weights: one law is enough.
     states = [
-        drawn(f"{name} walked state{_suffix(config, s, None)}", s, read="state")
+        sampled(f"{name} chain states{_suffix(config, s, None)}", s, read="state")
         for s in sweeps
         if model == "bernoulli"
     ]
-    return [mean, clamped, *walked, *states]
+    return [mean, posterior, *chains, *states]
 
 
-SPREADING = ("pixels", "slow features", "contrastive features")
-"""What labels spread on."""
-SIZES = {"": None, ", sizes": "equal"}
-"""What is said of the classes among the unlabeled images, by what is added to a method's name."""
+CLASS_PRIORS = {"": None, ", equal class prior": "equal"}
+"""Class priors of label propagation, by what they add to a method's name."""
 
 
-def spreading_methods(view: str, rows: Any, rbse: Any, seed: int) -> list[Method]:
-    """Labels that spread over the clusters of the unlabeled rows, without and with class sizes."""
+def propagation_names(view: str) -> list[str]:
+    """Names of the methods of :func:`propagation_methods`."""
+    on = "pixels" if view == "pixels" else f"{view} features"
+    return [f"label propagation on {on}{suffix}" for suffix in CLASS_PRIORS]
+
+
+def propagation_methods(view: str, rows: Any, rbse: Any, seed: int) -> list[Method]:
+    """Label propagation over clusters of the unlabeled rows, without and with an equal class prior."""
     representation: Any = None
-    if view == "slow features":
+    if view == "slow":
         representation = SlowFeatures(FrozenEstimator(rbse), random_state=seed)
-    if view == "contrastive features":
+    if view == "contrastive":
         representation = ContrastiveFeatures(random_state=seed)
-    # Any two labels will do for the first time.
-    clusters = SpreadingClassifier(representation, random_state=seed)
-    held = FrozenEstimator(clusters.fit(rows[:2], [0, 1], X_unlabeled=rows[2:]))
+    # The clusters are made once, without labels; every episode then has labels of its own.
+    fitted = FrozenEstimator(SpreadingClassifier(representation, random_state=seed).fit(rows))
 
-    def method(end: str, sizes: Any) -> Method:
-        return Method(f"spreading on {view}{end}", lambda _: Relabeled(held, class_prior=sizes))
+    def method(name: str, prior: Any) -> Method:
+        return Method(name, lambda _: Relabeled(fitted, class_prior=prior))
 
-    return [method(end, sizes) for end, sizes in SIZES.items()]
+    return [
+        method(name, prior)
+        for name, prior in zip(propagation_names(view), CLASS_PRIORS.values(), strict=True)
+    ]
 
 
 def _suffix(config: OneShotConfig, n_sweeps: int, noise: float | None) -> str:
-    """What tells several walks from each other."""
+    """Settings that distinguish several chains in the names of methods."""
     parts = [f"{n_sweeps} sweeps"] if len(config.sweeps) > 1 else []
-    if noise is not None and len(config.presences) > 1:
-        parts.append(f"noise {noise:g}")
+    if noise is not None and len(config.keep_probs) > 1:
+        parts.append(f"keep_prob {noise:g}")
     return "".join(f", {part}" for part in parts)

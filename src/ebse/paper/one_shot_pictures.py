@@ -1,4 +1,4 @@
-"""Arrays behind the pictures of a run: filters, presence, samples, and a walk from one digit."""
+"""Arrays for the figures of a run: filters, keep probabilities, samples, and a Gibbs chain from one image."""
 
 from pathlib import Path
 from typing import Any
@@ -7,15 +7,15 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ebse._atomic import in_place
+from ebse._atomic import write_npz
 from ebse.ensemble import RBSE
-from ebse.ensemble.classifier import PRESENCE, SPREAD
+from ebse.ensemble.classifier import KEEP_PROB, SIGMA
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.sampling import State, collapsed_sweeps
 
 N_FILTERS, N_SAMPLES, N_MODELS = 100, 50, 8
 STOPS = (0, 1, 2, 5, 10, 20, 50, 100)
-"""Sweeps after which a walk is looked at."""
+"""Sweeps of the chain after which its state is kept."""
 
 Array = npt.NDArray[Any]
 
@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 def save_pictures(
     path: Path, rbse: RBSE, X: Array, y: Array, shape: tuple[int, int], *, n_sweeps: int
 ) -> None:
-    """Filters W_bar and p or σ, samples of the model, a walk, and what models met on it make of the digit."""
+    """Save filters, keep probabilities, samples, a chain, and reconstructions by sampled models."""
     ensemble = rbse._ensemble().frozen()
     digit = X[int(np.flatnonzero(y == y.max())[0])]
     stops = [s for s in STOPS if s <= n_sweeps] or [0]
@@ -32,19 +32,18 @@ def save_pictures(
         "filters": rbse.components_[:N_FILTERS],
         "samples": rbse.sample(N_SAMPLES, random_state=0),
         "digit": digit,
-        "walk": _walk(ensemble, digit, stops),
+        "chain": _chain(ensemble, digit, stops),
         "stops": np.array(stops),
-        "clamped": _images(rbse, ensemble, digit, 0),
-        "walked": _images(rbse, ensemble, digit, n_sweeps),
+        "posterior": _reconstructions(rbse, ensemble, digit, 0),
+        "chain_sampled": _reconstructions(rbse, ensemble, digit, n_sweeps),
     }
-    if hasattr(rbse, "presence_"):
-        arrays["presence"] = rbse.presence_[:N_FILTERS]
-    with in_place(path) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, **arrays)
+    if hasattr(rbse, "keep_prob_"):
+        arrays["keep_prob"] = rbse.keep_prob_[:N_FILTERS]
+    write_npz(path, **arrays)
 
 
-def _walk(ensemble: RestrictedBoltzmannEnsemble, digit: Array, stops: list[int]) -> Array:
-    """P(v | h) along one chain from the digit (n_stops, D)."""
+def _chain(ensemble: RestrictedBoltzmannEnsemble, digit: Array, stops: list[int]) -> Array:
+    """P(v | h) along one Gibbs chain that starts at the image (n_stops, D)."""
     g = torch.Generator().manual_seed(0)
     v = torch.from_numpy(np.ascontiguousarray(digit, dtype=np.float32))[None]
     with torch.no_grad():
@@ -57,11 +56,11 @@ def _walk(ensemble: RestrictedBoltzmannEnsemble, digit: Array, stops: list[int])
     return torch.stack(seen).numpy()
 
 
-def _images(rbse: RBSE, ensemble: RestrictedBoltzmannEnsemble, digit: Array, n_sweeps: int) -> Array:
-    """What several models make of the digit, mapped back (N_MODELS, D)."""
+def _reconstructions(rbse: RBSE, ensemble: RestrictedBoltzmannEnsemble, digit: Array, n_sweeps: int) -> Array:
+    """Reconstructions of the image by N_MODELS sampled models (N_MODELS, D)."""
     noise: dict[str, Any] = {}
     if n_sweeps:
-        noise = {"noise": SPREAD if hasattr(rbse, "scale_") else PRESENCE}
+        noise = {"sigma": SIGMA} if hasattr(rbse, "sigma_") else {"keep_prob": KEEP_PROB}
     h = rbse.sample_transform(digit[None], N_MODELS, n_sweeps=n_sweeps, random_state=0, **noise)[0]
     with torch.no_grad():
         return ensemble.mean_v_given_h(torch.from_numpy(np.ascontiguousarray(h))).numpy()

@@ -1,4 +1,4 @@
-"""What a user would try first: labels that spread to the queries themselves, or a map of all images."""
+"""Transductive baselines: scikit-learn's LabelSpreading, and nearest neighbors in a UMAP embedding."""
 
 import importlib
 from typing import Any
@@ -17,9 +17,13 @@ Accuracies = dict[int, list[float]]
 def spread_labels(
     X: Array, y: Array, *, shots: tuple[int, ...], n_queries: int, n_episodes: int, random_state: int
 ) -> Accuracies:
-    """scikit-learn's LabelSpreading over the labeled examples and the queries of each episode.
+    """Accuracies of scikit-learn's LabelSpreading on the labeled rows and the test rows of each episode.
 
-    Of its settings only the kernel is not the default: the ten nearest neighbors.
+    Its settings are the defaults, but for the kernel: the ten nearest neighbors.
+
+    References
+    ----------
+    D. Zhou et al., "Learning with local and global consistency", 2004.
     """
     episodes = _episodes(y, shots, n_queries, n_episodes, random_state)
     found: Accuracies = {k: [] for k in shots}
@@ -37,12 +41,17 @@ def spread_labels(
 def umap_neighbors(
     X: Array, y: Array, *, shots: tuple[int, ...], n_queries: int, n_episodes: int, random_state: int
 ) -> Accuracies:
-    """umap-learn's two-dimensional map of all rows, then the nearest labeled example.
+    """Accuracies of the nearest labeled row in a two-dimensional UMAP embedding of all rows.
 
-    Rows X beyond those that have a label in y come first.
+    Rows of X without a label in y come first.
+
+    References
+    ----------
+    L. McInnes, J. Healy, J. Melville, "UMAP: uniform manifold approximation and projection for dimension
+    reduction", 2018.
     """
     umap: Any = importlib.import_module("umap")
-    # Without a seed of its own it uses all cores; its map differs a little from run to run then, too.
+    # Without a seed it uses all cores, and its embedding differs a little from run to run.
     mapped = umap.UMAP(n_components=2).fit_transform(X)[len(X) - len(y) :]
     episodes = _episodes(y, shots, n_queries, n_episodes, random_state)
     found: Accuracies = {}

@@ -1,4 +1,4 @@
-"""What is done to features before an ensemble sees them: scaling to [0, 1], and making them binary."""
+"""Preprocessing of features: scaling to [0, 1], and binarization."""
 
 from ebse.preprocessing.binary import sample_binary, threshold
 from ebse.preprocessing.scaling import UnitScaling

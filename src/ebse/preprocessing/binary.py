@@ -1,4 +1,4 @@
-"""Gray values made binary: by a threshold, or by sampling them as probabilities."""
+"""Binarization of gray values: by a threshold, or by sampling them as probabilities."""
 
 from typing import Any
 
@@ -10,8 +10,17 @@ Array = npt.NDArray[np.float32]
 
 
 def threshold(X: Any, at: float = 0.5) -> Array:
-    """1 where X > ``at``, else 0, float32; gray uint8 images count from 0 to 255.
+    """Binarize by a threshold: 1 where X > ``at``, else 0, as float32.
 
+    Parameters
+    ----------
+    X : array-like of shape (N, D)
+        Values; 8-bit images with gray values above 1 are divided by 255 first.
+    at : float, default=0.5
+        The threshold; raising it gives fewer ones.
+
+    Examples
+    --------
     >>> threshold([[0.2, 0.7]])
     array([[0., 1.]], dtype=float32)
     """
@@ -20,15 +29,28 @@ def threshold(X: Any, at: float = 0.5) -> Array:
 
 
 def sample_binary(X: Any, *, random_state: Any = None) -> Array:
-    """1 with probability X, else 0, float32: gray values read as probabilities of binary units.
+    """Binarize by sampling: 1 with probability X, else 0, as float32.
 
+    Parameters
+    ----------
+    X : array-like of shape (N, D)
+        Probabilities in [0, 1]; 8-bit images with gray values above 1 are divided by 255 first.
+    random_state : int, RandomState or None, default=None
+        An int makes the sample reproducible.
+
+    References
+    ----------
+    R. Salakhutdinov, I. Murray. On the Quantitative Analysis of Deep Belief Networks. ICML, 2008.
+
+    Examples
+    --------
     >>> sample_binary([[0.0, 1.0]], random_state=0)
     array([[0., 1.]], dtype=float32)
     """
     gray = _gray("sample_binary", X)
     if gray.size and not (gray.min() >= 0 and gray.max() <= 1):
         raise ValueError(
-            f"X must lie in [0, 1] to be read as probabilities, got values from {gray.min():g} to "
+            f"X must lie in [0, 1] to be used as probabilities, got values from {gray.min():g} to "
             f"{gray.max():g}; scale each feature to [0, 1] first"
         )
     rng = check_random_state(random_state)
@@ -37,7 +59,7 @@ def sample_binary(X: Any, *, random_state: Any = None) -> Array:
 
 
 def _gray(name: str, X: Any) -> Array:
-    """X as float32 rows; 8-bit images that have gray values above 1 divided by 255."""
+    """X as float32 rows; 8-bit images with gray values above 1 are divided by 255."""
     X = X.numpy(force=True) if hasattr(X, "numpy") else X
     rows: Array = check_array(X, dtype=np.float32, input_name="X", estimator=name)
     if getattr(X, "dtype", None) == np.uint8 and rows.max() > 1:

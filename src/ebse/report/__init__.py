@@ -1,4 +1,4 @@
-"""Rows of results in, tables, figures and one page out; no model is imported here."""
+"""Report: rows of results in, figures and one self-contained HTML page out."""
 
 from ebse.report.page import write_report
 

@@ -1,4 +1,4 @@
-"""The claims of section 3.1 as a table: what the paper says, the bar, what was found."""
+"""The claims of section 3.1 as measurements with thresholds."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,20 +10,20 @@ Row = dict[str, str | float]
 
 @dataclass(frozen=True)
 class Claim:
-    """One sentence of the paper as a number with a bar."""
+    """One claim of Figure 2 as a measured number with a threshold of ours; the paper has pictures alone."""
 
     panel: str
     says: str
     law: str
     manifold: str
     value: Callable[[Row], float]
-    bar: float
+    threshold: float
     at_most: bool
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim beside what was found: mean over seeds, worst seed, and whether the mean meets the bar."""
+    """A claim with its measured mean over seeds and its worst seed."""
 
     claim: Claim
     mean: float
@@ -32,17 +32,18 @@ class Verdict:
 
     @property
     def met(self) -> bool:
-        """Whether the mean over seeds is on the right side of the bar."""
-        return self.mean <= self.claim.bar if self.claim.at_most else self.mean >= self.claim.bar
+        """Whether the mean over seeds is on the right side of the threshold."""
+        threshold = self.claim.threshold
+        return self.mean <= threshold if self.claim.at_most else self.mean >= threshold
 
 
 def number(row: Row, name: str) -> float:
-    """A measured number of a row."""
+    """A measurement of a row."""
     return float(row[name])
 
 
 def tangent_to_normal(row: Row) -> float:
-    """Spread of the images along the manifold over their spread across it."""
+    """Standard deviation of the images along the manifold divided by that across it."""
     along, across = number(row, "tangent_spread"), number(row, "normal_spread")
     return along / across if across > 0 else math.nan
 
@@ -51,10 +52,10 @@ def _claims() -> tuple[Claim, ...]:
     def of(name: str) -> Callable[[Row], float]:
         return lambda row: number(row, name)
 
-    itself = "RBM maps points to themselves: distance"
-    along = "images spread along the manifold: tangent / normal"
-    pulled = "isolated points are pulled in: distance after / before"
-    covered = "few points cover the manifold: share within 0.05"
+    itself = "An RBM maps points of the curve to themselves: distance"
+    along = "Images of sampled models spread along the curve: spread along / across"
+    pulled = "Isolated points move toward the curve: distance after / before"
+    covered = "Images of five points cover the curve: fraction of the curve within 0.05"
     return (
         Claim("a", itself, "point", "arc", of("self_distance"), 0.02, True),
         Claim("a", itself, "point", "line", of("self_distance"), 0.02, True),
@@ -68,10 +69,11 @@ def _claims() -> tuple[Claim, ...]:
 
 
 CLAIMS = _claims()
+CLAIMS_HEAD = ("", "claim", "model", "curve", "threshold", "mean", "worst seed", "")
 
 
 def verdicts(rows: Sequence[Row]) -> list[Verdict]:
-    """Each claim for which there are rows, with its mean and worst value over seeds."""
+    """Every claim that has rows, with its mean and worst value over seeds."""
     found = []
     for claim in CLAIMS:
         values = [
@@ -85,56 +87,66 @@ def verdicts(rows: Sequence[Row]) -> list[Verdict]:
 
 def claims_table(found: Sequence[Verdict]) -> str:
     """The verdicts as aligned text."""
-    lines = [("", "claim", "law", "data", "bar", "mean", "worst seed", "")]
+    return aligned([CLAIMS_HEAD, *claims_lines(found)])
+
+
+def claims_lines(found: Sequence[Verdict]) -> list[tuple[str, ...]]:
+    """The verdicts as lines of a table."""
+    lines: list[tuple[str, ...]] = []
     for verdict in found:
         claim = verdict.claim
-        sign = "<=" if claim.at_most else ">="
+        sign = "≤" if claim.at_most else "≥"
         lines.append(
             (
                 f"({claim.panel})",
                 claim.says,
                 NAMES[claim.law],
                 claim.manifold,
-                f"{sign} {claim.bar:g}",
+                f"{sign} {claim.threshold:g}",
                 f"{verdict.mean:.3f}",
                 f"{verdict.worst:.3f}",
-                "met" if verdict.met else "NOT MET",
+                "holds" if verdict.met else "does not hold",
             )
         )
-    return aligned(lines)
+    return lines
 
 
 def figures_table(rows: Sequence[Row]) -> str:
-    """Every measured number, mean over seeds, one line for each manifold and law."""
+    """All measurements as aligned text."""
+    return aligned(figures_lines(rows))
+
+
+def figures_lines(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    """All measurements, means over seeds, one line for each manifold and law, under a line of names."""
     columns = ("self_distance", "image_distance", "isotropic_distance", "outliers_after_before", "coverage")
     lines: list[tuple[str, ...]] = [
         (
-            "data",
-            "law",
-            "self distance",
-            "image to manifold",
+            "curve",
+            "model",
+            "point to image",
+            "image to curve",
             "(if isotropic)",
             "outliers after/before",
             "coverage",
-            "tangent/normal",
+            "along/across",
         )
     ]
     for manifold, law in sorted({(str(row["manifold"]), str(row["law"])) for row in rows}):
         part = [row for row in rows if row["manifold"] == manifold and row["law"] == law]
-        # Without noise there is no spread, and the ratio of two roundings means nothing.
+        # Without random weights there is no spread, and the ratio of two rounding errors means nothing.
         ratio = "–" if law == "point" else f"{fmean(map(tangent_to_normal, part)):.2f}"
         means = {name: f"{fmean(number(row, name) for row in part):.3f}" for name in columns}
         if law == "point":
             means["isotropic_distance"] = "–"
         lines.append((manifold, NAMES[law], *means.values(), ratio))
-    return aligned(lines)
+    return lines
 
 
 NAMES = {"point": "RBM", "gaussian": "Gaussian RBSE", "bernoulli": "Bernoulli RBSE"}
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Columns of text, padded to the same width."""
+    """Lines of cells as text, columns padded to one width."""
     widths = [max(len(line[n]) for line in lines) for n in range(len(lines[0]))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()

@@ -1,4 +1,4 @@
-"""Pictures of a one-shot run: dots with intervals, curves, filters, samples and walks."""
+"""Figures of a report: accuracies with intervals, curves, classes, filters, samples and chains."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,50 +11,81 @@ from matplotlib.figure import Figure
 
 from ebse.report.summaries import REFERENCE, BySeed, Row, interval, paired
 
-BLUE, RED, GRAY = "#3b82b5", "#d1495b", "#8a93a0"
-NAMES = {"point": "RBM", "algorithm_1": "Algorithm 1", "algorithm_1_rbm": "Algorithm 1 on an RBM"}
-"""What models are called in a legend."""
-MOST_DOTS = 100
-"""Episodes of which each has a dot."""
+BLUE, RED, GRAY = "#3b8fc4", "#d9576a", "#8a93a0"
+"""Readable on light and on dark pages."""
+NAMES = {
+    "point": "RBM",
+    "bernoulli": "Bernoulli",
+    "gaussian": "Gaussian",
+    "algorithm_1": "Algorithm 1",
+    "algorithm_1_rbm": "Algorithm 1 on an RBM",
+}
+"""Models in a legend."""
+MAX_DOTS = 100
+"""Episodes that are drawn as dots."""
+MAX_CLASSES = 30
+"""Classes that are drawn as bars."""
+NARROW = 4.2
+"""Width in inches of a figure for a phone."""
 
 Images = npt.NDArray[Any]
 
 
-def dots(found: Mapping[str, BySeed]) -> Figure:
-    """Accuracy of each method, and its difference to the RBM's mean in the same episodes."""
+def accuracy_dots(found: Mapping[str, BySeed], *, narrow: bool = False) -> Figure:
+    """Accuracy of each method, and its difference to the RBM mean in the same episodes.
+
+    The narrow figure has accuracies alone, with names above them.
+    """
     names = sorted(found, key=lambda name: interval(found[name]).mean)
-    figure = Figure(figsize=(9.5, 0.34 * len(names) + 1.3), layout="constrained")
-    left, right = figure.subplots(1, 2, sharey=True)
+    differs = REFERENCE in found and len(names) > 1 and not narrow
+    height = (0.52 if narrow else 0.4) * len(names) + 1.0
+    figure = Figure(figsize=(NARROW if narrow else 11, height), layout="constrained")
+    axes = figure.subplots(1, 2 if differs else 1, sharey=True, squeeze=False)[0]
     for at, name in enumerate(names):
-        x = found[name]
-        _dots(left, at, x)
-        gains = paired(x, found[REFERENCE]) if name != REFERENCE and REFERENCE in found else {}
+        _dots(axes[0], at, found[name])
+        gains = paired(found[name], found[REFERENCE]) if differs and name != REFERENCE else {}
         if gains:
-            _dots(right, at, gains)
-    left.set(yticks=range(len(names)), yticklabels=names, xlabel="accuracy, %")
-    right.axvline(0, color=GRAY, linewidth=1)
-    right.set(xlabel=f"points over {REFERENCE}, same episodes")
+            _dots(axes[1], at, gains, sign="+")
+    axes[0].set(xlabel="accuracy, %", ylim=(-0.6, len(names) - 0.4 + 0.3 * narrow))
+    if narrow:
+        for at, name in enumerate(names):
+            axes[0].annotate(name, (0, at + 0.33), xycoords=("axes fraction", "data"), fontsize=8)
+        axes[0].set_yticks([])
+    else:
+        axes[0].set_yticks(range(len(names)), names)
+        axes[0].tick_params(left=False)
+    if differs:
+        axes[1].axvline(0, color=GRAY, linewidth=1)
+        axes[1].tick_params(left=False)
+        axes[1].set(xlabel=f"points over {REFERENCE}, same episodes")
     return figure
 
 
-def _dots(axes: Axes, at: int, x: BySeed) -> None:
+def _dots(axes: Axes, at: float, x: BySeed, *, sign: str = "") -> None:
     found = interval(x)
-    shown = 100 * np.mean(list(x.values()), axis=0)[:MOST_DOTS]
-    # Spread by a fixed pattern, so that a page made again is the same page.
-    spread = at + 0.28 * np.sin(np.arange(len(shown)) * 2.4)
-    axes.scatter(shown, spread, s=5, color=BLUE, alpha=0.35, linewidths=0)
+    values = 100 * np.mean(list(x.values()), axis=0)[:MAX_DOTS]
+    # A fixed jitter, so that the same rows give the same page.
+    jitter = at + 0.2 * np.sin(np.arange(len(values)) * 2.4)
+    axes.scatter(values, jitter, s=6, color=BLUE, alpha=0.4, linewidths=0)
     axes.plot([found.low, found.high], [at, at], color=RED, linewidth=3, solid_capstyle="butt")
     axes.scatter([found.mean], [at], s=30, color=RED, zorder=3)
+    text = f"{found.mean:{sign}.1f}".replace("-", "−")
+    axes.annotate(
+        text, (max(values.max(), found.mean), at), (5, 0), textcoords="offset points", va="center", fontsize=8
+    )
+    axes.margins(x=0.12)
 
 
-def shot_curves(by_shots: Mapping[int, Mapping[str, BySeed]], shown: Sequence[str]) -> Figure:
+def shot_curves(
+    by_shots: Mapping[int, Mapping[str, BySeed]], names: Sequence[str], *, narrow: bool = False
+) -> Figure:
     """Accuracy against labels per class."""
-    figure = Figure(figsize=(7, 3.8), layout="constrained")
+    figure = Figure(figsize=(NARROW if narrow else 8, 4.2), layout="constrained")
     axes = figure.subplots()
     shots = sorted(by_shots)
-    # Several walks are told apart by what follows a comma.
-    names = [name for name in by_shots[shots[0]] if {name, name.partition(", ")[0]} & set(shown)]
-    for name in names:
+    # Settings of several chains follow a comma.
+    drawn = [name for name in by_shots[shots[0]] if {name, name.partition(", ")[0]} & set(names)]
+    for name in drawn:
         points = [interval(by_shots[k][name]) for k in shots if name in by_shots[k]]
         if len(points) == len(shots):
             axes.plot(shots, [p.mean for p in points], marker="o", label=name)
@@ -66,9 +97,9 @@ def shot_curves(by_shots: Mapping[int, Mapping[str, BySeed]], shown: Sequence[st
     return figure
 
 
-def learning_curves(rows: Sequence[Row]) -> Figure:
-    """Pseudo-log-likelihood of some training rows against epochs, one line a model and seed."""
-    figure = Figure(figsize=(7, 3.4), layout="constrained")
+def learning_curves(rows: Sequence[Row], *, narrow: bool = False) -> Figure:
+    """Pseudo-log-likelihood of training rows against epochs, one line for each model and seed."""
+    figure = Figure(figsize=(NARROW if narrow else 8, 3.6), layout="constrained")
     axes = figure.subplots()
     colors: dict[str, str] = {}
     for row in rows:
@@ -86,53 +117,83 @@ def learning_curves(rows: Sequence[Row]) -> Figure:
     return figure
 
 
+def class_bars(labels: Mapping[str, int], predicted: Mapping[str, int], *, narrow: bool = False) -> Figure:
+    """Rows predicted as each class, and labels given for it."""
+    names = sorted(labels, key=lambda name: -predicted.get(name, 0))[:MAX_CLASSES][::-1]
+    counts = [predicted.get(name, 0) for name in names]
+    figure = Figure(figsize=(NARROW if narrow else 9, 0.34 * len(names) + 0.9), layout="constrained")
+    axes = figure.subplots()
+    axes.barh(range(len(names)), counts, color=BLUE, height=0.7)
+    for at, (name, n) in enumerate(zip(names, counts, strict=True)):
+        text = f"{n} ({labels[name]} given)"
+        axes.annotate(text, (n, at), (5, 0), textcoords="offset points", va="center", fontsize=8)
+    longest = 14 if narrow else 40
+    axes.set_yticks(
+        range(len(names)),
+        [name if len(name) <= longest else f"{name[: longest - 1]}…" for name in names],
+    )
+    axes.set(xlabel="rows predicted as the class (labels given)", xlim=(0, 1.3 * max([*counts, 1])))
+    axes.tick_params(left=False)
+    return figure
+
+
 def filters(images: Images, shape: tuple[int, int], *, kind: str) -> Figure:
-    """Tiles of weights, blue below 0 and red above, or of probabilities, dark near 0 and light near 1."""
-    columns = min(10, len(images))
-    rows = math.ceil(len(images) / columns)
-    figure = Figure(figsize=(5.2, 5.2 * rows / columns), layout="constrained")
+    """Tiles of weights (blue negative, red positive), or of probabilities (black 0, white 1)."""
     limit = max(float(np.quantile(np.abs(images), 0.995)), 1e-12)
     scale: dict[str, Any] = {"cmap": "gray", "vmin": 0, "vmax": 1}
     if kind == "weights":
         scale = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
-    for place, image in zip(figure.subplots(rows, columns, squeeze=False).flat, images, strict=False):
-        place.imshow(image.reshape(shape), **scale)
-    _bare(figure)
-    return figure
+    return _mosaic(images, shape, columns=10, width=0.52, **scale)
 
 
 def heat_map(values: Images, names: Sequence[str], *, label: str, signed: bool) -> Figure:
-    """Rows of numbers under the names of their columns: blue below 0 and red above, or light 0 and dark 1."""
+    """Rows of numbers under the names of their columns: blue negative, red positive, or white 0, black 1."""
     n_rows, n_columns = values.shape
-    figure = Figure(
-        figsize=(min(2.2 + 0.22 * n_columns, 13), min(1.6 + 0.16 * n_rows, 7)), layout="constrained"
-    )
+    size = (min(2.2 + 0.22 * n_columns, 13), min(1.6 + 0.16 * n_rows, 7))
+    figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots()
     limit = max(float(np.quantile(np.abs(values), 0.995)), 1e-12)
     scale: dict[str, Any] = {"cmap": "gray_r", "vmin": 0, "vmax": 1}
     if signed:
         scale = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
-    shown = axes.imshow(values, aspect="auto", interpolation="none", **scale)
+    image = axes.imshow(values, aspect="auto", interpolation="none", **scale)
     axes.set_xticks(range(n_columns), names, rotation=90, fontsize=7)
     axes.set(ylabel=label, yticks=[])
-    figure.colorbar(shown, ax=axes, shrink=0.8)
+    figure.colorbar(image, ax=axes, shrink=0.8)
     return figure
 
 
 def strip(images: Images, shape: tuple[int, int], titles: Sequence[str], *, columns: int = 10) -> Figure:
-    """Gray images side by side, each with a word above."""
+    """Gray images side by side, each under a title."""
+    return _mosaic(images, shape, titles, columns=columns, width=0.85, cmap="gray_r", vmin=0, vmax=1)
+
+
+def _mosaic(
+    images: Images,
+    shape: tuple[int, int],
+    titles: Sequence[str] = (),
+    *,
+    columns: int,
+    width: float,
+    **scale: Any,
+) -> Figure:
+    """Images of one shape as tiles of one image, which is much faster to draw than axes for each."""
+    height, gap = shape[0], max(1, round(0.08 * max(shape)))
     columns = min(columns, len(images))
     rows = math.ceil(len(images) / columns)
-    height = 1.0 if any(titles) else 0.8
-    figure = Figure(figsize=(0.85 * columns, height * rows + 0.1), layout="constrained")
-    places = figure.subplots(rows, columns, squeeze=False).flat
-    for place, image, title in zip(places, images, titles, strict=False):
-        place.imshow(image.reshape(shape), cmap="gray_r", vmin=0, vmax=1)
-        place.set_title(title, fontsize=7)
-    _bare(figure)
+    step = (height + gap, shape[1] + gap)
+    tiles = np.full((rows * step[0] - gap, columns * step[1] - gap), np.nan)
+    corners = [(n // columns * step[0], n % columns * step[1]) for n in range(len(images))]
+    for (top, left), image in zip(corners, images, strict=True):
+        tiles[top : top + height, left : left + shape[1]] = image.reshape(shape)
+    size = width * columns
+    figure = Figure(
+        figsize=(size, size * tiles.shape[0] / tiles.shape[1] + 0.25 * bool(titles)), layout="constrained"
+    )
+    axes = figure.subplots()
+    axes.imshow(np.ma.masked_invalid(tiles), interpolation="none", **scale)
+    for (top, left), title in zip(corners, titles, strict=False):
+        middle = left + (shape[1] - 1) / 2
+        axes.annotate(title, (middle, top - 0.5), (0, 3), textcoords="offset points", ha="center", fontsize=7)
+    axes.set_axis_off()
     return figure
-
-
-def _bare(figure: Figure) -> None:
-    for axes in figure.axes:
-        axes.set_axis_off()

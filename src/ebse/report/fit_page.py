@@ -1,103 +1,173 @@
-"""What a page says of a fit to a user's own data."""
+"""The section of the report about a fit to a user's own data."""
 
 import csv
+from functools import partial
 from pathlib import Path
 
 from ebse.io import read_arrays
 from ebse.report import drawings
-from ebse.report.parts import Beside, Heading, Line, Part, Picture, Row, Section, Table, Text
+from ebse.report.parts import Heading, Line, Pair, Part, Picture, Row, Section, Stat, Table, Text
 from ebse.report.summaries import REFERENCE, accuracies, accuracy_lines
 from ebse.workflow.run_folder import ROWS
 
-UNSURE, LONGEST = 12, 24
-"""Rows of the table of doubtful ones, and letters of a column's name."""
+MAX_ROWS, MAX_LETTERS = 12, 24
+"""Rows in a table of rows, and letters of a column's name in a figure."""
+
+MODELS = {
+    "propagation": (
+        "label propagation",
+        "Most rows have no label. The given labels are propagated over clusters of all rows "
+        "(SpreadingClassifier).",
+    ),
+    "draws": (
+        "ensemble, sampled models",
+        "The ensemble was trained on all rows without labels. Predictions are the mean of classifiers on "
+        "representations by sampled models (RBSEClassifier).",
+    ),
+    "mean": (
+        "ensemble, mean representation",
+        "The ensemble was trained on all rows without labels. Predictions come from logistic regression on "
+        "its mean representation (RBSEClassifier).",
+    ),
+}
+"""Name and description of the model, by the source of its predictions."""
+MODELS["spreading"] = MODELS["propagation"]
+WITHOUT_LABELS = ("ensemble", "An ensemble of RBMs with random weights, trained on all rows without labels.")
 
 
 def fit_section(folder: Path, header: Row, rows: list[Row]) -> Section:
-    """The part of the page that belongs to a fit."""
+    """The section about a fit."""
     config = header["config"]
-    name = Path(config["data"]).name
     if not all(isinstance(row, dict) and "kind" in row for row in rows):
         raise ValueError(
             f"{folder / ROWS} must hold a line of JSON for each result; it is damaged: restore it from a copy"
         )
     found = {row["kind"]: row for row in rows}
-    parts: list[Part] = [Table(_facts(config, found))]
-    if "labels" in found:
-        parts += _labels(folder, found["labels"])
+    labels = found.get("labels")
+    model, lead = MODELS[labels.get("source", "mean")] if labels else WITHOUT_LABELS
+    parts: list[Part] = []
+    if labels:
+        parts += _labels(folder, labels)
     parts += _evaluated(rows)
     parts += _learned(folder)
     if "training" in found:
         parts.append(
             Picture(
                 "training",
-                lambda: drawings.learning_curves(rows),
+                partial(drawings.learning_curves, rows),
                 "Pseudo-log-likelihood against epochs",
-                "How well each value is told by the others of its row, mean of some rows. Look whether the "
-                "line is flat at its end: if it still climbs, more epochs (--n-epochs) would help.",
+                "Training: how well the ensemble predicts each value from the others of its row. If the line "
+                "still rises at its end, more epochs (--n-epochs) may help.",
+                partial(drawings.learning_curves, rows, narrow=True),
             )
         )
-    lead = "An ensemble of models that learned from all rows without a label."
-    return Section(f"fit-{folder.resolve().name}", f"What was learned from {name}", lead, [], parts, header)
+    parts.append(Table("Settings", _settings(config, found, model)))
+    name = Path(config["data"]).name
+    return Section(
+        f"fit-{folder.resolve().name}",
+        f"Model of {name}",
+        lead,
+        _stats(found, model),
+        [],
+        parts,
+        header,
+    )
 
 
-def _facts(config: Row, found: dict[str, Row]) -> list[Line]:
-    lines: list[Line] = [("", "")]
+def _stats(found: dict[str, Row], model: str) -> list[Stat]:
+    stats = []
     if "finished" in found:
-        lines.append(
-            ("rows and columns", f"{found['finished']['n_rows']} × {found['finished']['n_columns']}")
-        )
-    asked = {"split at quartiles": config["split"], "missing entries filled": config["missing"]}
-    done = [words for words, on in asked.items() if on]
-    if done:
-        lines.append(("columns", ", ".join(done)))
-    if config.get("class_prior"):
-        lines.append(("sizes of the classes, as told", config["class_prior"]))
-    if found.get("labels", {}).get("source") == "spreading":
-        lines.append(("rounds in which rows without a label speak", str(config["n_rounds"])))
-    lines.append(("hidden units, law", f"{config['n_components']}, {config['law']}"))
+        n_rows, n_columns = found["finished"]["n_rows"], found["finished"]["n_columns"]
+        stats.append(Stat(f"{n_rows:,}", f"rows of {n_columns:,} columns"))
+    if "labels" in found:
+        given = found["labels"]["labels"]
+        stats.append(Stat(f"{sum(given.values()):,}", f"labels given, of {len(given)} classes"))
+    stats.append(Stat(model.partition(",")[0], "model"))
+    return stats
+
+
+def _settings(config: Row, found: dict[str, Row], model: str) -> list[Line]:
+    lines: list[Line] = [("setting", "value"), ("model", model)]
+    options = {"split at quartiles": "split", "missing entries imputed": "missing"}
+    columns = [words for words, name in options.items() if config.get(name)]
+    if columns:
+        lines.append(("columns", ", ".join(columns)))
+    if found.get("labels", {}).get("source") in ("propagation", "spreading"):
+        lines.append(("class prior", config.get("class_prior") or "not given"))
+        lines.append(("pseudo-labeling rounds", str(config["n_rounds"])))
     if "training" in found:
-        history = found["training"]["history"]
-        lines.append(("training", f"{len(history)} epochs, {found['training']['seconds']:.0f} s"))
+        training = found["training"]
+        lines.append(("hidden units, law of the weights", f"{config['n_components']}, {config['law']}"))
+        lines.append(("training", f"{len(training['history'])} epochs, {training['seconds']:.0f} s"))
+    for name, seconds in found.get("stages", {}).items():
+        if name != "kind":
+            lines.append((name, f"{seconds:.1f} s"))
     return lines
 
 
 def _labels(folder: Path, row: Row) -> list[Part]:
-    """Labels given, rows taken for each class, and the rows that are least sure."""
-    counts: list[Line] = [("class", "labels given", "rows taken for it")]
-    counts += [(name, str(n), str(row["predicted"].get(name, 0))) for name, n in row["labels"].items()]
-    spread = row.get("source") == "spreading"
-    how = (
-        "Most rows have no label: the given labels spread over clusters of all rows (SpreadingClassifier); "
-        "the ensemble has no part in what rows are taken for."
-        if spread
-        else "Rows are taken for what a classifier on the ensemble's representations says (RBSEClassifier)."
-    )
-    parts: list[Part] = [Heading("Labels"), Text(how), Table(counts)]
+    """Counts of classes, rows to label next, and the most doubtful rows."""
+    given, predicted = row["labels"], row["predicted"]
+    counts: list[Line] = [("class", "labels given", "rows predicted")]
+    counts += [(name, f"{n:,}", f"{predicted.get(name, 0):,}") for name, n in given.items()]
+    parts: list[Part] = [
+        Heading("Classes"),
+        Picture(
+            "classes",
+            partial(drawings.class_bars, given, predicted),
+            "Rows predicted as each class",
+            "Rows predicted as each class; in parentheses the labels given. Check whether the sizes are "
+            "plausible."
+            + (
+                f" Of {len(given)} classes the largest {drawings.MAX_CLASSES}."
+                if len(given) > drawings.MAX_CLASSES
+                else ""
+            ),
+            partial(drawings.class_bars, given, predicted, narrow=True),
+        ),
+        Table("Classes with counts", counts),
+    ]
     path = folder / "predictions.csv"
-    if path.exists():
-        with path.open(encoding="utf-8", newline="") as file:
-            header, *lines = [*csv.reader(file)] or [[]]
-        if len(header) < 4 or any(len(line) != len(header) for line in lines):
-            raise ValueError(f"{path} must be as ebse wrote it, got another table; restore it, or fit again")
-        asked = [lines[n - 1] for n in row.get("label_next", ())]
-        which = "Those that say most of other rows." if asked else "Those it is least sure of."
-        if not asked:
-            asked = [line for line in lines if not line[1]]
-            asked.sort(key=lambda line: max(map(float, line[3:])))
-        doubtful: list[Line] = [("row", "taken for", *header[3:])]
-        doubtful += [(line[0], line[2], *line[3:]) for line in asked[:UNSURE]]
-        if asked:
-            parts += [
-                Heading("Rows to label next"),
-                Text(
-                    f"{which} Row 1 is the first below the names. Shares rank rows; they are no "
-                    "probabilities, and with few labels they can be sure of what is wrong. All rows: "
-                    "predictions.csv, beside this page."
-                ),
-                Table(doubtful),
-            ]
+    if not path.exists():
+        return parts
+    header, lines = _predictions(path)
+    head = ("row", "predicted", *header[3:])
+    unlabeled = [line for line in lines if not line[1]]
+    doubtful = sorted(unlabeled, key=lambda line: max(map(float, line[3:])))
+    to_label = [lines[n - 1] for n in row.get("label_next", ())] or doubtful
+    reason = (
+        "Labels of these rows inform most about other rows."
+        if row.get("label_next")
+        else "The model is least certain of these rows."
+    )
+    note = "Row 1 is the first below the header. All rows are in predictions.csv, in the run folder."
+    if to_label:
+        parts += [
+            Heading("What to label next"),
+            Table("Rows to label next", _rows(head, to_label), f"{reason} {note}", unfolded=True),
+        ]
+    if doubtful:
+        parts.append(
+            Table(
+                "Most doubtful rows",
+                _rows(head, doubtful),
+                "Rows without a label whose largest class probability is smallest. With few labels the "
+                "probabilities rank rows; they are not calibrated, and can be high for a wrong class.",
+            )
+        )
     return parts
+
+
+def _predictions(path: Path) -> tuple[list[str], list[list[str]]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        header, *lines = [*csv.reader(file)] or [[]]
+    if len(header) < 4 or any(len(line) != len(header) for line in lines):
+        raise ValueError(f"{path} must be as ebse wrote it, got another table; restore it, or fit again")
+    return header, lines
+
+
+def _rows(head: Line, lines: list[list[str]]) -> list[Line]:
+    return [head, *((line[0], line[2], *line[3:]) for line in lines[:MAX_ROWS])]
 
 
 def _evaluated(rows: list[Row]) -> list[Part]:
@@ -107,25 +177,27 @@ def _evaluated(rows: list[Row]) -> list[Part]:
     by_shots = {k: accuracies(rows, k) for k in shots}
     first = by_shots[shots[0]]
     parts: list[Part] = [
-        Heading("How well few labels do"),
+        Heading("Accuracy with few labels"),
         Text(
-            f"{REFERENCE}: logistic regression on one representation of each row. RBSEClassifier: on "
-            "several drawn ones where that promises a gain, otherwise the same. SpreadingClassifier: labels "
-            "spread over all rows, those without a label, too. Intervals speak of other "
-            "choices among the same labeled rows; where these are few, they say little of other rows."
+            f"{REFERENCE}: logistic regression on the mean representation of each row. RBSEClassifier: on "
+            "representations by sampled models where these help, otherwise the same. SpreadingClassifier: "
+            "label propagation over all rows, also those without a label. Intervals cover the choice of "
+            "labels among the labeled rows; where these are few, other rows can differ more."
         ),
         Picture(
             "dots",
-            lambda: drawings.dots(first),
+            partial(drawings.accuracy_dots, first),
             "Accuracy of each method in every episode, with means and intervals",
-            f"{shots[0]} label{'s' * (shots[0] > 1)} per class, one dot for each random choice of labeled "
-            "rows; in red the mean and its 95 % interval. On the right, the same choices compared one by one "
-            f"with {REFERENCE}.",
+            f"{shots[0]} label{'s' * (shots[0] > 1)} per class. Blue: one dot for each random choice of "
+            f"labels. Red: mean and 95 % interval. Differences to {REFERENCE} are taken within the same "
+            "choices.",
+            partial(drawings.accuracy_dots, first, narrow=True),
         ),
     ]
-    for k in shots:
-        parts += [Heading(f"{k} label{'s' * (k > 1)} per class"), Table(accuracy_lines(by_shots[k]))]
-    return parts
+    return parts + [
+        Table(f"Accuracies with {k} label{'s' * (k > 1)} per class", accuracy_lines(by_shots[k]))
+        for k in shots
+    ]
 
 
 def _learned(folder: Path) -> list[Part]:
@@ -133,38 +205,35 @@ def _learned(folder: Path) -> list[Part]:
     if not path.exists():
         return []
     held = read_arrays(path, "shape", "names", "components", "samples")
-    words = "Components: what a hidden unit looks for, red where a value speaks for it and blue against."
-    made_up = "Rows that the ensemble makes up, 200 sweeps on. Look whether they could be rows of yours."
+    heading = Heading("What the ensemble has learned")
+    components = "Components: weights of the hidden units, red positive and blue negative."
+    samples = "Samples of the ensemble after 200 Gibbs sweeps. They should look like rows of the data."
     if held["shape"].size:
         shape = (int(held["shape"][0]), int(held["shape"][1]))
-        pictures = [
-            Picture(
-                "components",
-                lambda: drawings.filters(held["components"], shape, kind="weights"),
-                "Tiles of components",
-                words,
-            ),
-            Picture(
-                "samples",
-                lambda: drawings.strip(held["samples"], shape, [""] * len(held["samples"]), columns=6),
-                "Samples of the model",
-                made_up,
+        weights = partial(drawings.filters, held["components"], shape, kind="weights")
+        strip = partial(drawings.strip, held["samples"], shape, (), columns=6)
+        return [
+            heading,
+            Pair(
+                [
+                    Picture("components", weights, "Tiles of components", components),
+                    Picture("samples", strip, "Samples of the model", samples),
+                ]
             ),
         ]
-        return [Heading("What the ensemble has learned"), Beside(pictures)]
-    names = [str(name)[:LONGEST] for name in held["names"]]
+    names = [str(name)[:MAX_LETTERS] for name in held["names"]]
     return [
-        Heading("What the ensemble has learned"),
+        heading,
         Picture(
             "components",
-            lambda: drawings.heat_map(held["components"][:30], names, label="component", signed=True),
+            partial(drawings.heat_map, held["components"][:30], names, label="component", signed=True),
             "Heat map of components against columns",
-            words,
+            components,
         ),
         Picture(
             "samples",
-            lambda: drawings.heat_map(held["samples"], names, label="made-up row", signed=False),
-            "Heat map of rows the ensemble makes up",
-            f"{made_up} Light is the low end of a column, dark the high one.",
+            partial(drawings.heat_map, held["samples"], names, label="sample", signed=False),
+            "Heat map of samples of the ensemble",
+            f"{samples} White is the low end of a column, black the high end.",
         ),
     ]

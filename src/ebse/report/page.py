@@ -1,126 +1,142 @@
-"""One page for a person: rows of runs in, one HTML file out that needs nothing else."""
+"""Write the report: rows of runs in, one self-contained HTML page out."""
 
 import base64
-import html
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import jinja2
 import matplotlib as mpl
+from matplotlib.figure import Figure
 
+from ebse import __version__
 from ebse._atomic import in_place
-from ebse.report.parts import Beside, Heading, Line, Part, Picture, Section, Table, Text
+from ebse.report.findings import WORDS
+from ebse.report.parts import Pair, Part, Picture, Section
 from ebse.report.sections import section
-from ebse.report.style import STYLE
 
 LIGHT = {"text.color": "#1d2530", "axes.labelcolor": "#1d2530", "axes.edgecolor": "#8a93a0"}
 DARK = {"text.color": "#e3e8ee", "axes.labelcolor": "#e3e8ee", "axes.edgecolor": "#8a93a0"}
-TICKS = {"xtick.color": "#8a93a0", "ytick.color": "#8a93a0"}
-WIDE = 800
-"""Pixels from which on a picture is not shrunk to the screen of a phone, but moved across it."""
-
-HEAD: Line = ("claim", "data", "paper, or our bar", "found", "verdict")
+STYLE = {
+    "xtick.color": "#8a93a0",
+    "ytick.color": "#8a93a0",
+    "axes.facecolor": "none",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.framealpha": 0.0,
+    # Names of columns and classes are a user's own: a $ in them is a dollar, not mathematics.
+    "text.parse_math": False,
+}
+DPI, NARROW_DPI = 130, 160
+TITLE = "Energy-based stochastic ensembles"
+LEAD = "The claims of the paper, measured again, and what goes beyond the paper."
 
 
 def write_report(
     folders: Sequence[str | Path], path: str | Path, *, figures: str | Path | None = None
 ) -> Path:
-    """The page of one or more runs, at ``path``; its pictures also as PNG files in the folder ``figures``."""
+    """Write one self-contained HTML page about one or more runs.
+
+    Parameters
+    ----------
+    folders : sequence of paths
+        Run folders of `ebse fit` or `ebse experiment`.
+    path : path
+        The page; written atomically. It loads nothing from elsewhere.
+    figures : path, default=None
+        Folder for the figures as PNG files.
+
+    Returns
+    -------
+    Path
+        The path of the page.
+    """
     if not folders:
         raise ValueError(
             "folders must have at least one run, got none; make one with `ebse fit` or `ebse experiment`"
         )
     sections = [section(Path(folder)) for folder in folders]
-    claims = [line for each in sections for line in each.claims]
-    body = ["<h1>Energy-based stochastic ensembles</h1>"]
-    if claims:
-        body += [
-            "<p class=lead>What the paper says of its ensembles, run again: each claim beside what was found."
-            " Intervals are of 95 % and speak of other episodes; differences are of the same episodes.</p>",
-            _table([HEAD, *claims], verdicts_in_last=True),
-        ]
-    body += map(_section, sections)
-    page = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<link rel="icon" href="data:,">'
-        f"<title>ebse report</title><style>{STYLE}</style></head>"
-        f"<body><main>{''.join(body)}</main></body></html>\n"
-    )
     path = Path(path)
+    page = _html(sections)
     with in_place(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
     if figures is not None:
         for each in sections:
-            for shown in _pictures(each.parts):
-                with in_place(Path(figures) / f"{each.name}-{shown.name}.png") as temporary:
-                    temporary.write_bytes(_png(shown, LIGHT, on="white"))
+            for picture in _pictures(each.parts):
+                with in_place(Path(figures) / f"{each.name}-{picture.name}.png") as temporary:
+                    temporary.write_bytes(_png(picture.draw, LIGHT, DPI, background="white"))
     return path
 
 
-def _section(content: Section) -> str:
-    title, lead = html.escape(content.title), html.escape(content.lead)
-    words = {"configuration": content.header["config"], "versions": content.header["versions"]}
-    settings = html.escape(json.dumps(words, indent=1))
-    return (
-        f"<section><h2>{title}</h2><p>{lead}</p>{''.join(map(_part, content.parts))}"
-        f"<details><summary>Configuration and versions</summary><pre>{settings}</pre></details></section>"
+def _html(sections: Sequence[Section]) -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        trim_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    alone = sections[0].title if len(sections) == 1 else None
+    shown = [
+        {
+            "title": each.title,
+            "lead": each.lead,
+            "findings": each.findings,
+            "parts": each.parts,
+            "settings": json.dumps(
+                {"configuration": each.header["config"], "versions": each.header["versions"]},
+                indent=1,
+                ensure_ascii=False,
+            ),
+        }
+        for each in sections
+    ]
+    return environment.get_template("page.html.j2").render(
+        title=alone or TITLE,
+        lead="" if alone else LEAD,
+        stats=[stat for each in sections for stat in each.stats],
+        sections=shown,
+        words=WORDS,
+        draw=_drawn,
+        version=__version__,
     )
 
 
-def _part(part: Part) -> str:
-    match part:
-        case Heading(text):
-            return f"<h3>{html.escape(text)}</h3>"
-        case Text(words):
-            return f"<p>{html.escape(words)}</p>"
-        case Table(lines):
-            return _table(lines)
-        case Beside(pictures):
-            return f"<div class=pair>{''.join(map(_figure, pictures))}</div>"
-        case Picture():
-            return _figure(part)
+class _Drawn(NamedTuple):
+    """A figure as data URLs, for light and dark pages and for narrow screens."""
+
+    light: str
+    dark: str
+    narrow_light: str | None = None
+    narrow_dark: str | None = None
 
 
-def _table(lines: Sequence[Line], *, verdicts_in_last: bool = False) -> str:
-    """Lines as a table, the first of them as its head."""
-    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in lines[0])
-    body = ""
-    for line in lines[1:]:
-        cells = [f"<td>{html.escape(cell)}</td>" for cell in line]
-        if verdicts_in_last:
-            cells[-1] = f'<td class="verdict {html.escape(line[-1])}">{html.escape(line[-1])}</td>'
-        body += f"<tr>{''.join(cells)}</tr>"
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+def _drawn(picture: Picture) -> _Drawn:
+    urls = [_url(picture.draw, colors, DPI) for colors in (LIGHT, DARK)]
+    if picture.narrow is not None:
+        urls += [_url(picture.narrow, colors, NARROW_DPI) for colors in (LIGHT, DARK)]
+    return _Drawn(*urls)
 
 
-def _figure(shown: Picture) -> str:
-    """A figure with its caption, drawn for light and for dark pages."""
-    drawn = [_png(shown, style) for style in (LIGHT, DARK)]
-    light, dark = (f"data:image/png;base64,{base64.b64encode(png).decode()}" for png in drawn)
-    # A PNG file has its width in bytes 16 to 19.
-    wide = int.from_bytes(drawn[0][16:20], "big") >= WIDE
-    return (
-        f"<figure{' class=wide' * wide}><picture>"
-        f'<source srcset="{dark}" media="(prefers-color-scheme: dark)">'
-        f'<img src="{light}" alt="{html.escape(shown.alt)}"></picture>'
-        f"<figcaption>{html.escape(shown.caption)}</figcaption></figure>"
-    )
+def _url(draw: Callable[[], Figure], colors: Mapping[str, str], dpi: int) -> str:
+    return f"data:image/png;base64,{base64.b64encode(_png(draw, colors, dpi)).decode()}"
+
+
+def _png(
+    draw: Callable[[], Figure], colors: Mapping[str, str], dpi: int, *, background: str = "none"
+) -> bytes:
+    labels = {"xtick.labelcolor": colors["text.color"], "ytick.labelcolor": colors["text.color"]}
+    settings: Any = {**STYLE, **colors, **labels}
+    with mpl.rc_context(settings):
+        file = io.BytesIO()
+        draw().savefig(file, format="png", dpi=dpi, facecolor=background)
+    return file.getvalue()
 
 
 def _pictures(parts: Sequence[Part]) -> Iterator[Picture]:
     for part in parts:
         if isinstance(part, Picture):
             yield part
-        elif isinstance(part, Beside):
+        elif isinstance(part, Pair):
             yield from part.pictures
-
-
-def _png(shown: Picture, style: Mapping[str, str], *, on: str = "none") -> bytes:
-    words = {"xtick.labelcolor": style["text.color"], "ytick.labelcolor": style["text.color"]}
-    settings = {**style, **TICKS, **words, "axes.facecolor": "none", "legend.framealpha": 0.0}
-    with mpl.rc_context(settings):  # type: ignore[arg-type]
-        held = io.BytesIO()
-        shown.draw().savefig(held, format="png", dpi=100, facecolor=on)
-    return held.getvalue()

@@ -1,7 +1,8 @@
-"""What a page is made of, before anything is drawn."""
+"""The content of a report page, before anything is drawn."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from matplotlib.figure import Figure
 
@@ -9,50 +10,84 @@ Row = dict[str, Any]
 Line = tuple[str, ...]
 
 
-class Picture(NamedTuple):
-    """A figure, what is said to those who cannot see it, and what to look for."""
+@dataclass(frozen=True)
+class Stat:
+    """A headline figure: a number and what it is."""
 
+    value: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim, what the paper says or a threshold, what was measured, and "yes", "partly" or "no"."""
+
+    text: str
+    expected: str
+    measured: str
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure with its alternative text and caption; ``narrow`` draws it for the screen of a phone."""
+
+    kind: ClassVar[str] = "picture"
     name: str
     draw: Callable[[], Figure]
     alt: str
     caption: str
+    narrow: Callable[[], Figure] | None = None
 
 
-class Beside(NamedTuple):
-    """Pictures side by side, where there is room."""
+@dataclass(frozen=True)
+class Pair:
+    """Figures side by side where the screen is wide enough."""
 
-    pictures: list[Picture]
+    kind: ClassVar[str] = "pair"
+    pictures: Sequence[Picture]
 
 
-class Table(NamedTuple):
-    """Lines of cells, the first of them the head."""
+@dataclass(frozen=True)
+class Table:
+    """Lines of cells, the first of them the head; folded behind its title unless ``unfolded``."""
 
+    kind: ClassVar[str] = "table"
+    title: str
     lines: Sequence[Line]
+    note: str = ""
+    unfolded: bool = False
 
 
-class Heading(NamedTuple):
-    """What the parts that follow are about."""
+@dataclass(frozen=True)
+class Heading:
+    """Title of the parts that follow."""
 
+    kind: ClassVar[str] = "heading"
     text: str
 
 
-class Text(NamedTuple):
+@dataclass(frozen=True)
+class Text:
     """A paragraph."""
 
-    words: str
+    kind: ClassVar[str] = "text"
+    text: str
 
 
-Part = Picture | Beside | Table | Heading | Text
+Part = Picture | Pair | Table | Heading | Text
 
 
-class Section(NamedTuple):
-    """What belongs to one run."""
+@dataclass(frozen=True)
+class Section:
+    """What a page shows of one run."""
 
     name: str
-    """Of the experiment and its data, as files of pictures are called."""
+    """Prefix of the figures' file names."""
     title: str
     lead: str
-    claims: list[Line]
-    parts: list[Part]
+    stats: Sequence[Stat]
+    findings: Sequence[Finding]
+    parts: Sequence[Part]
     header: Row
     """Configuration and versions."""

@@ -1,4 +1,4 @@
-"""What a page says of a run: claims, tables and pictures, before anything is drawn."""
+"""Sections of the report about runs of the paper's experiments."""
 
 import zipfile
 from functools import partial
@@ -8,48 +8,68 @@ from typing import Any
 import numpy as np
 
 from ebse.report import drawings
-from ebse.report.claims import NAMES, verdicts
+from ebse.report.claims import CLAIMS_HEAD, claims_lines, figures_lines, verdicts
 from ebse.report.figure2 import figure2
+from ebse.report.findings import manifold_findings, one_shot_findings, one_shot_stats
 from ebse.report.fit_page import fit_section
-from ebse.report.parts import Beside, Heading, Line, Part, Picture, Row, Section, Table
-from ebse.report.summaries import REFERENCE, accuracies, accuracy_lines, checked_claims
+from ebse.report.parts import Heading, Pair, Part, Picture, Row, Section, Stat, Table
+from ebse.report.summaries import REFERENCE, accuracies, accuracy_lines
 from ebse.workflow.run_folder import read_header, read_results
 
-CURVES = ("pixels", REFERENCE, "Bernoulli clamped", "Bernoulli walked model", "Gaussian walked model")
+CURVES = (
+    "pixels",
+    REFERENCE,
+    "Bernoulli posterior samples",
+    "Bernoulli chain-sampled models",
+    "Gaussian chain-sampled models",
+    "label propagation on pixels",
+    "label propagation on contrastive features",
+)
+"""Methods whose accuracy is drawn against the number of labels."""
+
+DATA = {
+    "digits": "8 × 8 digits",
+    "mnist-sample": "MNIST digits (a sample)",
+    "mnist": "MNIST digits",
+    "fashion-mnist": "Fashion-MNIST",
+}
+"""Data sets in titles."""
 
 STRIPS = {
-    "samples": ("Samples of the model", "Samples: chains of the ensemble, 200 sweeps on."),
-    "walk": (
-        "One example's walk",
-        "A walk without a clamp. Look how long the example stays what it is, and when it becomes another.",
+    "samples": ("Samples of the ensemble", "Samples of the ensemble after 200 Gibbs sweeps."),
+    "chain": (
+        "States of a Gibbs chain that starts at one image",
+        "A Gibbs chain that starts at a test image. The image stays recognizable for some sweeps; long "
+        "chains reach other classes.",
     ),
-    "clamped": (
-        "The example through clamped models",
-        "Eight models drawn at the example itself, as the paper does, and what they map it back to.",
+    "posterior": (
+        "Reconstructions of one image by models sampled from the posterior",
+        "Posterior samples: reconstructions of the image by eight models θ ~ P(θ | v), as in the paper.",
     ),
-    "walked": (
-        "The example through walked models",
-        "Eight models met on a walk, read on the same example and mapped back. Look how much more they "
-        "differ.",
+    "chain_sampled": (
+        "Reconstructions of one image by chain-sampled models",
+        "Chain-sampled models: reconstructions of the same image by eight models sampled after a Gibbs chain "
+        "that starts at it. They differ more.",
     ),
 }
-"""What the strips of images show, and what to look for."""
+"""Alternative text and caption of the strips of images."""
 
 
 def section(folder: Path) -> Section:
-    """The part of the page that belongs to a run."""
+    """The section about one run."""
     header, rows = read_header(folder), read_results(folder)
     if not rows:
         raise ValueError(
             f"folders must hold results, got {folder}, which has none yet; go on with `ebse resume {folder}`"
         )
-    made: Any = {"manifolds": _manifolds, "one-shot": _one_shot, "fit": fit_section}.get(header["experiment"])
-    if made is None:
+    sections: dict[str, Any] = {"manifolds": _manifolds, "one-shot": _one_shot, "fit": fit_section}
+    build = sections.get(header["experiment"])
+    if build is None:
         raise ValueError(
             f"{folder} must be a run of manifolds, one-shot or fit, got {header['experiment']!r}; give one"
         )
     try:
-        return made(folder, header, rows)  # type: ignore[no-any-return]
+        return build(folder, header, rows)  # type: ignore[no-any-return]
     except (
         AttributeError,
         EOFError,
@@ -66,16 +86,7 @@ def section(folder: Path) -> Section:
 
 
 def _manifolds(folder: Path, header: Row, rows: list[Row]) -> Section:
-    claims: list[Line] = [
-        (
-            f"({v.claim.panel}) {v.claim.says}",
-            f"{v.claim.manifold}, {NAMES[v.claim.law]}",
-            f"{'≤' if v.claim.at_most else '≥'} {v.claim.bar:g}",
-            f"{v.mean:.3g} (worst of {v.n_seeds} seeds: {v.worst:.3g})",
-            "yes" if v.met else "no",
-        )
-        for v in verdicts(rows)
-    ]
+    found = verdicts(rows)
     panels = {}
     for law in header["config"]["laws"]:
         path = folder / f"panels-{law}.npz"
@@ -87,20 +98,44 @@ def _manifolds(folder: Path, header: Row, rows: list[Row]) -> Section:
         parts.append(
             Picture(
                 "figure2",
-                lambda: figure2(panels, title=""),
-                f"Four panels for each law: points of the {header['config']['manifolds'][0]}, test points "
-                "and their images",
-                "Compare the rows: (a) an RBM returns points of the curve to themselves, (b) the images of "
-                "an ensemble spread, best along the curve, (c) isolated points move towards it, under an RBM "
-                "too, but less far on the arc, and (d) images of a few points cover the curve, as they would "
-                "with any noise of that size.",
+                partial(figure2, panels),
+                f"Four panels for each model: points near the {header['config']['manifolds'][0]} and their "
+                "images",
+                "Figure 2 of the paper. (a) An RBM maps points of the curve to themselves. (b) The images "
+                "under an ensemble spread, mostly along the curve. (c) Isolated points move toward the "
+                "curve; under an RBM, too, but less on the arc. (d) The images of five points cover the "
+                "curve, as isotropic noise of the same size would.",
+                partial(figure2, panels, narrow=True),
             )
         )
+    parts += [
+        Table("Claims with thresholds", [CLAIMS_HEAD, *claims_lines(found)]),
+        Table(
+            "All measurements, means over seeds",
+            figures_lines(rows),
+            "Point to image: distance of a point of the curve to its images. Image to curve: distance of the "
+            "images to the curve; if isotropic: the same for isotropic noise of the same variance. Outliers: "
+            "distance of isolated points to the curve, after / before. Coverage: fraction of the curve "
+            "within 0.05 of an image of five points. Along/across: spread of the images along the curve "
+            "divided by that across it.",
+        ),
+    ]
     lead = (
-        "Points of the plane go up by a model drawn for them and back by the average model. The paper has "
-        "four pictures; the table above has them as numbers, with our bars."
+        "Each point of the plane is mapped up by a model sampled for it and back by the mean model. The "
+        "paper shows pictures; the thresholds for the measured numbers are ours."
     )
-    return Section(folder.resolve().name, "Points near a curve (section 3.1)", lead, claims, parts, header)
+    met = sum(verdict.met for verdict in found)
+    n_seeds = max((verdict.n_seeds for verdict in found), default=0)
+    stats = [Stat(f"{met} of {len(found)}", f"claims of section 3.1 hold, means over {n_seeds} seeds")]
+    return Section(
+        folder.resolve().name,
+        "Points near a curve (section 3.1)",
+        lead,
+        stats if found else [],
+        manifold_findings(found),
+        parts,
+        header,
+    )
 
 
 def _one_shot(folder: Path, header: Row, rows: list[Row]) -> Section:
@@ -108,36 +143,39 @@ def _one_shot(folder: Path, header: Row, rows: list[Row]) -> Section:
     by_shots = {k: accuracies(rows, k) for k in config["shots"]}
     found = by_shots[config["shots"][0]]
     data, name = Path(config["data"]).name, folder.resolve().name
-    claims: list[Line] = [
-        (
-            f"{c.claim.says} ({c.method})",
-            name,
-            c.claim.paper,
-            c.difference.signed(),
-            c.verdict,
-        )
-        for c in checked_claims(found)
-    ]
+    title = f"One-shot classification of {DATA.get(data, data)} (section 3.2)"
+    if name not in ("one-shot", f"one-shot-{data}"):
+        title = f"{title}, {name}"
+    labels = f"{config['shots'][0]} label{'s' * (config['shots'][0] > 1)} per class"
     parts: list[Part] = []
     if found:
         parts += [
             Picture(
                 "dots",
-                lambda: drawings.dots(found),
+                partial(drawings.accuracy_dots, found),
                 "Accuracy of each method in every episode, with means and intervals",
-                f"One dot an episode (of {drawings.MOST_DOTS} at most), in red the mean and its interval. On "
-                f"the right the same episodes are compared one by one with {REFERENCE}, which takes their "
-                "difficulty out.",
+                f"Blue: one dot for each episode (at most {drawings.MAX_DOTS}). Red: mean and 95 % interval. "
+                f"The differences to {REFERENCE} are taken within the same episodes.",
+                partial(drawings.accuracy_dots, found, narrow=True),
             ),
-            Table(accuracy_lines(found)),
+            *(
+                Table(
+                    f"Accuracies with {k} label{'s' * (k > 1)} per class",
+                    accuracy_lines(by_shots[k]),
+                )
+                for k in by_shots
+                if by_shots[k]
+            ),
         ]
     if len(by_shots) > 1:
         parts.append(
             Picture(
                 "shots",
-                lambda: drawings.shot_curves(by_shots, CURVES),
+                partial(drawings.shot_curves, by_shots, CURVES),
                 "Accuracy against the number of labels per class",
-                "Look at the left end, where labels are few and what was learned without them matters most.",
+                "Accuracy against the number of labels per class, with 95 % intervals. Methods differ most "
+                "at the left, where labels are few.",
+                partial(drawings.shot_curves, by_shots, CURVES, narrow=True),
             )
         )
     parts += _images(folder)
@@ -145,24 +183,32 @@ def _one_shot(folder: Path, header: Row, rows: list[Row]) -> Section:
         parts.append(
             Picture(
                 "training",
-                lambda: drawings.learning_curves(rows),
+                partial(drawings.learning_curves, rows),
                 "Pseudo-log-likelihood against epochs for every model",
-                "Look whether the ensembles learn at the pace of the RBM: then the lines lie on each other.",
+                "Training. Where the lines coincide, the ensembles learn as fast as the RBM.",
+                partial(drawings.learning_curves, rows, narrow=True),
             )
         )
-    labels = f"{config['shots'][0]} label{'s' * (config['shots'][0] > 1)} per class"
+    n_seeds = len(config["seeds"])
     lead = (
-        f"Logistic regression without penalty, {labels}, {config['n_episodes']} episodes that all methods "
-        f"share, {len(config['seeds'])} training seed{'s' * (len(config['seeds']) > 1)}. Intervals speak of "
-        "other episodes with these trained models, not of other trainings: for these, see how far seeds "
-        "differ. Clamped: models drawn at the example itself, as the paper does. Walked: models met on a "
-        "walk of the ensemble from the example; a walked state is read where the walk ended. Spreading on …: "
-        "no logistic regression, but labels that spread over clusters of the unlabeled images; sizes: equal "
-        "class sizes among these are told."
+        f"Few-shot classification with {labels}: {config['n_episodes']} random choices of labels and test "
+        f"rows, the same for all methods, {n_seeds} training seed{'s' * (n_seeds > 1)}. Models and clusters "
+        "are trained on other rows, without labels; labels and test rows are not among them, except where a "
+        "method's name says scikit-learn LabelSpreading or UMAP (transductive). Unless a name says "
+        "otherwise, the classifier is logistic regression. Intervals cover the choice of episodes, not of "
+        "training seeds."
     )
     if not (folder / "pictures.npz").exists():
-        lead = f"This run is not finished: `ebse resume {folder}` goes on with it. {lead}"
-    return Section(name, f"One-shot learning of {data} (section 3.2), {name}", lead, claims, parts, header)
+        lead = f"This run is not finished: `ebse resume {folder}` continues it. {lead}"
+    return Section(
+        name,
+        title,
+        lead,
+        one_shot_stats(found, labels),
+        one_shot_findings(found),
+        parts,
+        header,
+    )
 
 
 def _images(folder: Path) -> list[Part]:
@@ -172,28 +218,27 @@ def _images(folder: Path) -> list[Part]:
     with np.load(path, allow_pickle=False) as arrays:
         held = {name: arrays[name] for name in arrays.files}
     shape = (int(held["shape"][0]), int(held["shape"][1]))
-    stops = [f"{s} sweep{'s' * bool(s > 1)}" if s else "example" for s in held["stops"]]
+    stops = [f"{s} sweep{'s' * bool(s > 1)}" if s else "image" for s in held["stops"]]
     tiles = [
         Picture(
             "filters",
-            lambda: drawings.filters(held["filters"], shape, kind="weights"),
+            partial(drawings.filters, held["filters"], shape, kind="weights"),
             "Tiles of connection weights",
-            "Filters: what a connection weighs where it is present (Figure 3a). Look for strokes.",
+            "Filters: the weights of each hidden unit where its connections are present (Figure 3a).",
         )
     ]
-    if "presence" in held:
+    if "keep_prob" in held:
         tiles.append(
             Picture(
-                "presence",
-                lambda: drawings.filters(held["presence"], shape, kind="probabilities"),
+                "keep_prob",
+                partial(drawings.filters, held["keep_prob"], shape, kind="probabilities"),
                 "Tiles of connection probabilities",
-                "Probabilities that a connection is present, dark 0 and light 1 (Figure 3b). Look whether "
-                "their structure is that of the filters.",
+                "Probability that a connection is present, black 0 and white 1 (Figure 3b).",
             )
         )
-    many = [""] * len(held["samples"])
+    titles = {"samples": [], "chain": stops, "posterior": [], "chain_sampled": []}
     strips = [
-        Picture(name, partial(drawings.strip, held[name], shape, titles), *STRIPS[name])
-        for name, titles in (("samples", many), ("walk", stops), ("clamped", many), ("walked", many))
+        Picture(name, partial(drawings.strip, held[name], shape, titles[name]), *STRIPS[name])
+        for name in titles
     ]
-    return [Heading("What the ensemble has learned"), Beside(tiles), *strips]
+    return [Heading("What the ensemble has learned"), Pair(tiles), *strips]

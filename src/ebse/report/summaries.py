@@ -1,4 +1,4 @@
-"""Accuracies of a one-shot run, as means with intervals, and the paper's claims beside them."""
+"""Accuracies of few-shot runs as means with intervals, and the claims of section 3.2."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,12 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
+from ebse.evaluation import mean_interval
 from ebse.report.claims import aligned
 
-LEVEL = 0.95
-"""Of the intervals, which speak of other episodes."""
 REFERENCE, PIXELS = "RBM mean", "pixels"
 
 Row = Mapping[str, Any]
@@ -19,11 +17,11 @@ Array = npt.NDArray[np.float64]
 
 
 BySeed = Mapping[int | None, Array]
-"""Accuracies in all episodes for every training seed; None where there is nothing to train."""
+"""Accuracies of all episodes by training seed; None for a method that is not trained."""
 
 
 class Interval(NamedTuple):
-    """A mean in points of accuracy with its 95 % interval over episodes, and the mean of every seed."""
+    """Mean accuracy in percent with its 95 % interval over episodes, and the mean of every seed."""
 
     mean: float
     low: float
@@ -31,36 +29,36 @@ class Interval(NamedTuple):
     by_seed: tuple[float, ...]
 
     def __str__(self) -> str:
-        return self._shown("")
+        return self._formatted("")
 
     def signed(self) -> str:
-        """As text, with a sign: a difference."""
-        return self._shown("+")
+        """As text with a sign, for a difference."""
+        return self._formatted("+")
 
-    def _shown(self, sign: str) -> str:
+    def _formatted(self, sign: str) -> str:
         mean, low, high = (_signed(x, sign) for x in (self.mean, self.low, self.high))
         return mean if math.isnan(self.low) else f"{mean} ({low} to {high})"
 
 
 def _signed(x: float, sign: str) -> str:
-    """One digit after the point, a true minus, and no sign of zero."""
+    """One decimal, a typographic minus, and no sign for zero."""
     return f"{x:{sign}z.1f}".replace("-", "−")
 
 
 class OneShotClaim(NamedTuple):
-    """A sentence of section 3.2 as a difference of two methods."""
+    """A claim of section 3.2 as a difference of two methods."""
 
     says: str
     paper: str
     pairs: tuple[tuple[str, str], ...]
-    """The method that the sentence is about, and what it is compared with: the first pair that was run."""
-    bar: float
-    """Points that the paper speaks of; 0 where only the sign counts, above or, if ``drops``, below."""
+    """The method and its reference; the first pair that was run is used."""
+    size: float
+    """Points that the paper reports; 0 where only the sign counts (negative if ``drops``)."""
     drops: bool = False
 
 
-class Found(NamedTuple):
-    """A claim, the method that was asked, what was found, and the verdict in a word."""
+class CheckedClaim(NamedTuple):
+    """A claim, the two methods, their measured difference, and "yes", "partly" or "no"."""
 
     claim: OneShotClaim
     method: str
@@ -69,24 +67,27 @@ class Found(NamedTuple):
 
 
 CLAIMS = (
-    OneShotClaim("RBM features beat pixels", "about +10", ((REFERENCE, PIXELS),), 10.0),
+    OneShotClaim("RBM features beat pixels", "paper: about +10", ((REFERENCE, PIXELS),), 10.0),
     OneShotClaim(
-        "DropConnect on the RBM slightly drops",
-        "below 0",
+        "DropConnect on the RBM loses slightly",
+        "paper: below 0",
         (("DropConnect, prior", REFERENCE),),
         0.0,
         drops=True,
     ),
     OneShotClaim(
-        "RBSE representations beat the RBM's",
-        "about +5",
-        (("Algorithm 1 clamped", "Algorithm 1 on an RBM mean"), ("Bernoulli clamped", REFERENCE)),
+        "RBSE representations (posterior samples) beat those of the RBM",
+        "paper: about +5",
+        (
+            ("Algorithm 1 posterior samples", "Algorithm 1 on an RBM mean"),
+            ("Bernoulli posterior samples", REFERENCE),
+        ),
         5.0,
     ),
     OneShotClaim(
-        "beyond the paper: models met on a walk beat the RBM's",
-        "our bar: above 0",
-        (("Bernoulli walked model", REFERENCE),),
+        "Beyond the paper: chain-sampled models beat the RBM",
+        "our threshold: above 0",
+        (("Bernoulli chain-sampled models", REFERENCE),),
         0.0,
     ),
 )
@@ -102,21 +103,17 @@ def accuracies(rows: Sequence[Row], n_shots: int) -> dict[str, BySeed]:
 
 
 def interval(x: BySeed) -> Interval:
-    """100 · mean over seeds and episodes, with Student's interval over episodes, none where there is one.
+    """100 · mean over seeds and episodes, with Student's t interval over episodes (none for one episode).
 
-    The interval speaks of other episodes with these trained models; ``by_seed`` shows how trainings differ.
+    The interval covers the choice of episodes, not of training seeds; ``by_seed`` shows these.
     """
     values = np.array(list(x.values()))
-    by_episode = 100 * values.mean(0)
-    mean, n = float(by_episode.mean()), by_episode.size
-    half = math.nan
-    if n > 1:
-        half = float(stats.t.isf((1 - LEVEL) / 2, n - 1) * by_episode.std(ddof=1) / n**0.5)
-    return Interval(mean, mean - half, mean + half, tuple(float(100 * m) for m in values.mean(1)))
+    found = mean_interval(100 * values.mean(0))
+    return Interval(found.mean, found.low, found.high, tuple(float(100 * m) for m in values.mean(1)))
 
 
 def paired(x: BySeed, reference: BySeed) -> BySeed:
-    """x − reference, of the same episodes and training seeds; seeds that one of them lacks are left out."""
+    """x − reference in the same episodes and training seeds; seeds that only one of them has are left out."""
     if None in reference:
         base = reference[None]
         return {seed: values - base for seed, values in x.items() if values.shape == base.shape}
@@ -130,7 +127,7 @@ def paired(x: BySeed, reference: BySeed) -> BySeed:
 
 
 def difference(x: BySeed, reference: BySeed) -> Interval | None:
-    """The interval of :func:`paired`, where there are pairs."""
+    """Interval of :func:`paired`; None without pairs."""
     gains = paired(x, reference)
     return interval(gains) if gains else None
 
@@ -144,37 +141,36 @@ def accuracy_lines(found: Mapping[str, BySeed]) -> list[tuple[str, ...]]:
     for name in sorted(found, key=lambda name: -interval(found[name]).mean):
         x = found[name]
         gain = difference(x, found[REFERENCE]) if REFERENCE in found and name != REFERENCE else None
-        shown = interval(x) if gain is None else gain
+        values = interval(x) if gain is None else gain
         sign = "" if gain is None else "+"
-        seeds = ", ".join(_signed(m, sign) for m in shown.by_seed) if len(x) > 1 else ""
+        seeds = ", ".join(_signed(m, sign) for m in values.by_seed) if len(x) > 1 else ""
         lines.append((name, str(interval(x)), "" if gain is None else gain.signed(), *[seeds] * several))
     return lines
 
 
-def checked_claims(found: Mapping[str, BySeed]) -> list[Found]:
-    """The claims for which both methods were run."""
+def checked_claims(found: Mapping[str, BySeed]) -> list[CheckedClaim]:
+    """The claims whose methods were both run."""
     checked = []
     for claim in CLAIMS:
         for better, than in claim.pairs:
-            # Several walks are told apart by what follows a comma.
+            # Settings of several chains follow a comma.
             names = [name for name in found if better in (name, name.partition(", ")[0])]
             d = difference(found[names[0]], found[than]) if names and than in found else None
             if d is not None:
-                checked.append(Found(claim, f"{names[0]} − {than}", d, verdict(claim, d)))
+                checked.append(CheckedClaim(claim, f"{names[0]} − {than}", d, verdict(claim, d)))
                 break
     return checked
 
 
 def verdict(claim: OneShotClaim, d: Interval) -> str:
-    """Whether what was found is what the paper says; never yes where the interval has no sign."""
+    """Whether a measured difference agrees with the claim; never "yes" where the interval contains 0."""
     if claim.drops:
         return "yes" if d.high < 0 else "no"
     if not d.low > 0:
         return "no"
-    if d.mean >= 0.8 * claim.bar:
+    if d.mean >= 0.8 * claim.size:
         return "yes"
-    # A fifth of what was claimed is less; still less than that is not what was claimed.
-    return "less" if d.mean >= 0.2 * claim.bar else "no"
+    return "partly" if d.mean >= 0.2 * claim.size else "no"
 
 
 def aligned_claims(found: Mapping[str, BySeed]) -> str:
@@ -183,4 +179,4 @@ def aligned_claims(found: Mapping[str, BySeed]) -> str:
         (f"{c.claim.says} ({c.method})", c.claim.paper, c.difference.signed(), c.verdict)
         for c in checked_claims(found)
     ]
-    return aligned([("claim", "paper", "found, points", "verdict"), *lines])
+    return aligned([("claim", "expected", "measured, points", "holds"), *lines])

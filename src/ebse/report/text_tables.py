@@ -1,4 +1,4 @@
-"""Results of an experiment as text for a terminal."""
+"""Results of an experiment as text tables."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from ebse.workflow.run_folder import read_header, read_results
 
 
 def text_tables(folder: str | Path) -> list[str]:
-    """Claims and figures of the run in a folder."""
+    """Claims and measurements of a run."""
     header, rows = read_header(folder), read_results(folder)
     if header["experiment"] == "manifolds":
         return [claims_table(verdicts(rows)), figures_table(rows)]

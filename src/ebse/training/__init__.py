@@ -1,5 +1,6 @@
 """Training: E-steps, gradients, the M-step, the loop and what it watches."""
 
+from ebse.training.data import DataChangedError
 from ebse.training.early_stopping import EarlyStopping
 from ebse.training.gradients import Offsets, gradient, monte_carlo_gradient
 from ebse.training.init import initial_ensemble
@@ -7,11 +8,13 @@ from ebse.training.monitors import pseudo_log_likelihood
 from ebse.training.optim.effective_ascent import EffectiveAscent
 from ebse.training.optim.m_step import GradientAscent
 from ebse.training.phases import Algorithm1, ContrastiveDivergence, EStep, Phases
-from ebse.training.trainer import Training, resume
+from ebse.training.trainer import DivergedError, Training, resume
 
 __all__ = [
     "Algorithm1",
     "ContrastiveDivergence",
+    "DataChangedError",
+    "DivergedError",
     "EStep",
     "EarlyStopping",
     "EffectiveAscent",

@@ -4,15 +4,40 @@ The plain twin is :meth:`ebse.training.ContrastiveDivergence.counted_phases` and
 given the same key both make the same numbers.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
 from typing import NamedTuple, final
 
+import torch
 from torch import Tensor
 
 from ebse import rng
+from ebse._threads import FastestThreads, same_on_threads, threads
 from ebse.kernels.products import Array, Products
 from ebse.sampling.state import START
 from ebse.training.optim.effective_ascent import EffectiveClimb, Stack
 from ebse.training.phases import ContrastiveDivergence, Memory
+
+
+# Kept for the process: the answer is the same for every run of these sizes, and takes as long as some steps.
+@lru_cache(maxsize=1_024)
+def _same_products(D: int, K: int, n: int, m: int, dtype: torch.dtype, n_threads: int) -> bool:
+    """Whether products of n and m rows of D and K units are the same bits on one thread and on n_threads.
+
+    The order in which a library adds up depends on shapes, not on values, so that random ones tell. The
+    kernels of :mod:`ebse.kernels` do not depend on it for any shape.
+    """
+    rows, g = n + m + 2, torch.Generator().manual_seed(0)
+    v, h, W = (torch.empty(s, dtype=dtype).normal_(generator=g) for s in ((rows, D), (rows, K), (D, K)))
+    mu, lam = v[0], h[0]
+
+    def compute() -> list[Tensor]:
+        products = [v[:n] @ W, v[n : n + m] @ W, h[:m] @ W.T, torch.addmm(W, v.T, h)]
+        centering = [h @ lam, v @ mu, v.T @ v[:, 0], h.T @ h[:, 0], W @ lam, W.T @ mu]
+        return products + centering
+
+    return same_on_threads(compute, n_threads)
 
 
 @final
@@ -32,6 +57,7 @@ class FusedDivergence:
         self._b, self._c = climb.b.numpy(), climb.c.numpy()
         self._products = Products(self._v, climb.W, n_rows)
         self._views: dict[int, _Views] = {}
+        self._threads = FastestThreads(torch.get_num_threads())
 
     @property
     def batch(self) -> Tensor:
@@ -39,7 +65,26 @@ class FusedDivergence:
         return self._v[: len(self._down)]
 
     def step(self, v: Tensor, memory: Memory, factor: float, key: int) -> None:
-        """E-step and M-step on the batch v (n, D); persistent chains in ``memory`` go on in place."""
+        """E-step and M-step on the batch v (n, D); persistent chains in ``memory`` go on in place.
+
+        On one thread or on all, whichever is faster at present; the results are the same bits.
+        """
+        n = len(v)
+        if self._any_threads(n, len(memory["v"]) if self.settings.persistent else n):
+            self._threads.run(lambda: self._step(v, memory, factor, key), work=n)
+        else:
+            with threads(1):
+                self._step(v, memory, factor, key)
+
+    @contextmanager
+    def threads(self) -> Iterator[None]:
+        """One thread around the steps, which choose their own number: of the one that is current now."""
+        if self._threads.n_threads != torch.get_num_threads():
+            self._threads = FastestThreads(torch.get_num_threads())
+        with threads(1):
+            yield
+
+    def _step(self, v: Tensor, memory: Memory, factor: float, key: int) -> None:
         products, persistent = self._products, self.settings.persistent
         n = v.shape[0]
         m = memory["v"].shape[0] if persistent else n
@@ -59,6 +104,12 @@ class FusedDivergence:
         if persistent:
             memory["v"].copy_(x.v_model)
         self.climb.move(x.stack, factor)
+
+    def _any_threads(self, n: int, m: int) -> bool:
+        """Whether the library's products of a step on n and m rows do not depend on the number of threads."""
+        n_threads = self._threads.n_threads
+        D, K = self.climb.W.shape
+        return n_threads == 1 or _same_products(D, K, n, m, self.climb.W.dtype, n_threads)
 
     def _viewed(self, n: int, m: int) -> "_Views":
         stack = Stack(self._v[: n + m + 2], self._h[: n + m + 2], n, self._products)

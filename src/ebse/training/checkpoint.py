@@ -54,6 +54,8 @@ class RunFolder:
         if every_minutes is not None and not (isinstance(every_minutes, Real) and every_minutes >= 0):
             raise ValueError(f"every_minutes must be a number >= 0 or None, got {every_minutes!r}; try 10")
         self.every_epochs, self.every_minutes = every_epochs, every_minutes
+        # Of the whole run, and not of the moment at which a checkpoint is written.
+        self._circumstances = circumstances()
         self._written = time.monotonic()
 
     @property
@@ -84,7 +86,7 @@ class RunFolder:
     def write(self, n_steps: int, tensors: Tensors, facts: Facts) -> None:
         """A checkpoint beside the last one; older ones go."""
         path = self.path / f"checkpoint-{n_steps:012d}.safetensors"
-        write(path, "checkpoint", tensors, {**facts, "circumstances": circumstances()})
+        write(path, "checkpoint", tensors, {**facts, "circumstances": self._circumstances})
         self._written = time.monotonic()
         # Of a process that was killed while it wrote.
         partial = self.path.glob(".checkpoint-*.partial")

@@ -3,6 +3,7 @@
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -24,6 +25,33 @@ Description = dict[str, int | None]
 
 Batch = tuple[Tensor, Tensor]
 """The rows (n, D) of a mini-batch, and their numbers in the training set."""
+
+
+class DataChangedError(ValueError):
+    """Rows differ from those that a run was started with.
+
+    Parameters
+    ----------
+    name
+        The argument: ``"v"`` or ``"held_out"``.
+    expected, got
+        Descriptions of the rows of the run and of the rows passed now.
+
+    Examples
+    --------
+    >>> DataChangedError("v", expected="40 rows", got="60 rows").name
+    'v'
+    """
+
+    def __init__(self, name: str, *, expected: str, got: str) -> None:
+        super().__init__(
+            f"{name} must be what the run began with ({expected}), got {got}; pass the same data"
+        )
+        self.name, self.expected, self.got = name, expected, got
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exceptions are rebuilt from their positional arguments, which here are the message alone.
+        return partial(DataChangedError, expected=self.expected, got=self.got), (self.name,)
 
 
 class Rows(ABC):
@@ -74,7 +102,14 @@ def require_same_rows(name: str, before: Description | None, now: Description | 
             return
     was, got = ("none" if x is None else f"{x['n_rows'] or 'chunks of'} rows" for x in (before, now))
     others = ", others" if was == got else ""
-    raise ValueError(f"{name} must be what the run began with ({was}), got {got}{others}; pass the same data")
+    raise DataChangedError(name, expected=was, got=f"{got}{others}")
+
+
+def require_same_columns(name: str, v: Any, n_units: int) -> None:
+    """As many columns as when a run was started, where the data have a shape."""
+    shape = tuple(getattr(v, "shape", ()))
+    if len(shape) == 2 and shape[1] != n_units:
+        raise DataChangedError(name, expected=f"{n_units} columns", got=f"{shape[1]} columns")
 
 
 @final

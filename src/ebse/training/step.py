@@ -1,5 +1,6 @@
 """What a run moves: an E-step's memory and an M-step's ascent, one mini-batch at a time."""
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, final
 
 import torch
@@ -72,6 +73,10 @@ class Engine:
                 generator = self._seeded(key)
                 phases, self.memory = e_step.phases(climb.ensemble, v, rows, self.memory, generator=generator)
         climb.step(phases, factor)
+
+    def threads(self) -> AbstractContextManager[None]:
+        """Numbers of threads for a pass over the data: of the fused step's choice, or as they are."""
+        return nullcontext() if self._fused is None else self._fused.threads()
 
     @property
     def batch(self) -> Tensor | None:

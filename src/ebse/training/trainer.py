@@ -3,8 +3,9 @@
 import signal
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -18,7 +19,7 @@ from ebse.training._progress import Progress
 from ebse.training._signals import Signals, deferred
 from ebse.training._watching import Watch
 from ebse.training.checkpoint import RunFolder, circumstances, settings_facts, settings_from
-from ebse.training.data import Data, Rows, require_same_rows, rows_of
+from ebse.training.data import Data, Rows, require_same_columns, require_same_rows, rows_of
 from ebse.training.early_stopping import EarlyStopping, require_stopping
 from ebse.training.monitors import DEFAULT_MONITORS, Monitor, Row
 from ebse.training.optim.m_step import MStep, schedule_factor
@@ -28,6 +29,42 @@ from ebse.training.step import Engine
 Callback = Callable[[Row], None]
 
 _ORDER, _STEPS, _START = range(3)
+
+
+class DivergedError(FloatingPointError):
+    """Training diverged: a parameter is not finite, or too large to compute with.
+
+    Parameters
+    ----------
+    cause
+        Which parameter, and which setting to lower.
+    step
+        The step at which it was found.
+    kept_step
+        The step whose ensemble the run still holds.
+
+    Attributes
+    ----------
+    summary
+        The message without the place where the last finite ensemble is.
+
+    Examples
+    --------
+    >>> DivergedError("K(1) of W is not finite; lower learning_rate (now 9)", step=7, kept_step=6).summary
+    'training diverged at step 7: K(1) of W is not finite; lower learning_rate (now 9)'
+    """
+
+    def __init__(self, cause: str, *, step: int, kept_step: int) -> None:
+        self.cause, self.step, self.kept_step = cause, step, kept_step
+        self.summary = f"training diverged at step {step}: {cause}"
+        super().__init__(
+            f"{self.summary}. The ensemble of step {kept_step} is kept in this run's .ensemble and its rows "
+            "in .history"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exceptions are rebuilt from their positional arguments, which here are the message alone.
+        return partial(DivergedError, step=self.step, kept_step=self.kept_step), (self.cause,)
 
 
 @final
@@ -166,11 +203,12 @@ class Training:
         numbers = (signal.SIGINT,) if kept is None else (signal.SIGINT, signal.SIGTERM)
         with deferred(*numbers) as signals, torch.no_grad():
             while not progress.over():
-                self._epoch(rows, signals, kept)
-                row = self._row()
-                progress.history.append(row)
-                progress.batch = 0
-                progress.compare(self._engine.climb, self._watch)
+                with self._engine.threads():
+                    self._epoch(rows, signals, kept)
+                    row = self._row()
+                    progress.history.append(row)
+                    progress.batch = 0
+                    progress.compare(self._engine.climb, self._watch)
                 if kept is not None and kept.due(len(self.history)):
                     self._write(kept, rows)
                 if callback is not None:
@@ -229,10 +267,7 @@ class Training:
             return
         at = self.n_steps
         self._take_back()
-        raise FloatingPointError(
-            f"training diverged at step {at}: {fault}. The ensemble of step {self.n_steps} is kept in this "
-            "run's .ensemble and its rows in .history"
-        )
+        raise DivergedError(fault, step=at, kept_step=self.n_steps)
 
     def _row(self) -> Row:
         row: Row = {"epoch": float(len(self.history) + 1), "step": float(self.n_steps)}
@@ -323,6 +358,9 @@ def resume(
             monitors=monitors,
         )
         run._restore(facts, tensors)
+    n_units = run._engine.climb.acting.D
+    require_same_columns("v", v, n_units)
+    require_same_columns("held_out", held_out, n_units)
     rows = run._rows(v)
     run._choose(rows, held_out)
     require_same_rows("v", facts["data"], rows.describe())

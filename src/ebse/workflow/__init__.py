@@ -1,1 +1,1 @@
-"""A user's own data: read, learned from in a folder that survives, and used from there."""
+"""Fits to a user's own data, in a run folder that survives interruption and is used from there."""

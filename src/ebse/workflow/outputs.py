@@ -1,4 +1,4 @@
-"""Results as files: tables for people, arrays for programs; whole or not there."""
+"""Results as files: csv tables for people, NumPy files for programs; every write is atomic."""
 
 import csv
 from collections.abc import Iterable, Sequence
@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ebse._atomic import in_place
+from ebse._atomic import in_place, write_npz
 from ebse.io import Rows
-from ebse.workflow.prediction import Classified
+from ebse.io.cells import escaped
+from ebse.workflow.prediction import Predictions
 
 SUFFIXES = (".csv", ".npy", ".npz")
 
 
 def require_writable(path: Path, *, force: bool, suffixes: tuple[str, ...] = SUFFIXES) -> Path:
-    """Refuse a name that cannot be written, or is there already, before any work."""
+    """Refuse a name that cannot be written, or exists already, before any work is done."""
     if path.suffix.lower() not in suffixes:
         raise ValueError(f"--out must end in {', '.join(suffixes)}, got {path}; choose one of these")
     parent = next((p for p in path.parents if p.exists()), None)
@@ -30,20 +31,19 @@ def require_writable(path: Path, *, force: bool, suffixes: tuple[str, ...] = SUF
 
 
 def write_array(path: Path, X: npt.NDArray[Any], names: Sequence[str]) -> None:
-    """An array: npy as it is, npz under the name X, csv with a line of names."""
+    """An array: as npy, as npz under the name X, or as csv with a line of column names."""
     if path.suffix.lower() == ".csv":
-        # Six digits are what single precision has.
+        # Six digits are the precision of float32.
         write_table(path, names, ([f"{x:.6g}" for x in row] for row in X.tolist()))
-        return
-    with in_place(path) as temporary, temporary.open("wb") as file:
-        if path.suffix.lower() == ".npy":
+    elif path.suffix.lower() == ".npz":
+        write_npz(path, X=X)
+    else:
+        with in_place(path) as temporary, temporary.open("wb") as file:
             np.save(file, X, allow_pickle=False)
-        else:
-            np.savez_compressed(file, X=X)
 
 
-def write_predictions(path: Path, rows: Rows, found: Classified) -> None:
-    """A line for each row: its number, name or file, its label if it has one, what it is taken for."""
+def write_predictions(path: Path, rows: Rows, found: Predictions) -> None:
+    """A line for each row: its number, name or file, its label if it has one, the predicted class."""
     given = rows.labels if rows.labels is not None else [None] * len(rows.X)
     places = rows.files or range(1, len(rows.X) + 1)
     lines = (
@@ -54,8 +54,8 @@ def write_predictions(path: Path, rows: Rows, found: Classified) -> None:
 
 
 def write_table(path: Path, names: Sequence[str], lines: Iterable[Sequence[Any]]) -> None:
-    """A csv file with a line of names."""
+    """A csv file with a line of column names; no cell is a formula to a spreadsheet program."""
     with in_place(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
-        table.writerow(names)
-        table.writerows(lines)
+        table.writerow([escaped(str(name)) for name in names])
+        table.writerows([escaped(str(cell)) for cell in line] for line in lines)

@@ -1,48 +1,44 @@
-"""Few labels of a user's own: what other rows are taken for, and how far that can be trusted."""
+"""Use of a fitted run: predicted classes of rows, representations, and the accuracy with few labels."""
 
 import warnings
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-from sklearn.frozen import FrozenEstimator
-from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from ebse.ensemble import RBSE, RBSEClassifier
-from ebse.evaluation import FewShotResult, few_shot
 from ebse.io import Rows
-from ebse.io.tables import is_number
-from ebse.semi_supervised import SpreadingClassifier
-from ebse.semi_supervised._relabel import Relabeled
+from ebse.io.cells import is_number
 from ebse.workflow.columns import Columns
+
+if TYPE_CHECKING:
+    from ebse.ensemble import RBSE
+    from ebse.evaluation import FewShotResult
+    from ebse.semi_supervised import SpreadingClassifier
 
 Array = npt.NDArray[Any]
 
+PROPAGATION = "propagation"
 PLAIN = "columns, logistic regression"
-"""What a user would try first: standardized columns, scikit-learn's defaults."""
+"""The simplest alternative: standardized columns, scikit-learn's defaults."""
 MOST_QUERIES = 50
-"""Examples of each class that are asked in an episode, where there are so many."""
+"""Test rows of each class in an episode, at most."""
 
 
 class Labeled(NamedTuple):
-    """Rows with labels, words; as they were read."""
+    """Labeled rows as they were read; labels are texts."""
 
     X: Array
     y: Array
 
 
-class Classified(NamedTuple):
-    """What rows are taken for."""
+class Predictions(NamedTuple):
+    """Predicted classes of rows."""
 
     classes: Array
     probabilities: Array
-    n_sweeps: int
     source: str
-    """Which representations: "draws" or "mean" of the ensemble; "spreading": labels spread over all rows."""
+    """"propagation", or of an ensemble: "draws" of representations or their "mean"."""
+    n_sweeps: int
 
     @property
     def labels(self) -> Array:
@@ -51,8 +47,16 @@ class Classified(NamedTuple):
         return found
 
     def counts(self) -> dict[str, int]:
-        """Rows that are taken for each class."""
+        """Number of rows predicted as each class."""
         return {str(name): int((self.labels == name).sum()) for name in self.classes}
+
+
+class Checked(NamedTuple):
+    """Accuracy of predictions on rows that have labels; rows that were labeled in the fit do not count."""
+
+    n_labeled: int
+    n_learned: int
+    accuracy: float | None
 
 
 def require_classes(rows: Rows, *, least: int = 1) -> None:
@@ -68,7 +72,7 @@ def require_classes(rows: Rows, *, least: int = 1) -> None:
             f"{rows.path} must have at least {least} labeled rows of every class, got {counts.min()} of "
             f"{str(few)!r}; label more rows, or lower --shots"
         )
-    # Many numbers with a fraction are quantities; many words may be letters of an alphabet, one label each.
+    # Many different numbers with a fraction are measurements; many words may be letters, one label each.
     quantities = any(not str(w).lstrip("+-").isdigit() and is_number(str(w)) for w in words)
     if len(words) > 20 and (quantities or len(words) == len(rows.labels)):
         raise ValueError(
@@ -77,99 +81,123 @@ def require_classes(rows: Rows, *, least: int = 1) -> None:
         )
 
 
-def classifier(rbse: RBSE, seed: int) -> RBSEClassifier:
-    """The classifier of few labels, on the ensemble as it is."""
-    return RBSEClassifier(FrozenEstimator(rbse), random_state=seed)
+def is_propagation(model: Any) -> bool:
+    """Whether a model is label propagation; without importing what it is not."""
+    return type(model).__name__ == "SpreadingClassifier"
 
 
-def classified(
-    rbse: RBSE,
-    columns: Columns,
-    labeled: Labeled,
-    X: Array,
-    *,
-    spread: SpreadingClassifier | None,
-    seed: int,
-) -> Classified:
-    """What rows X are taken for, by labels that have spread, or else by a classifier of the labeled rows."""
-    if spread is not None:
-        p = spread.predict_proba(on_unit_scale(rbse, prepared(rbse, columns, X)))
-        return Classified(spread.classes_, p, 0, "spreading")
-    few = classifier(rbse, seed).fit(prepared(rbse, columns, labeled.X), labeled.y)
-    p = few.predict_proba(prepared(rbse, columns, X))
-    return Classified(few.classes_, p, few.n_sweeps_, few.source_)
+def predicted(model: Any, columns: Columns, X: Array) -> Predictions:
+    """Predictions of a fitted classifier for rows X as they were read."""
+    if is_propagation(model):
+        return Predictions(model.classes_, model.predict_proba(columns.scaled(X)), PROPAGATION, 0)
+    p = model.predict_proba(prepared(model.representation_, columns, X))
+    source = "mean" if model.source_ == "mean" else "draws"
+    return Predictions(model.classes_, p, source, model.n_sweeps_)
 
 
-def on_unit_scale(rbse: RBSE, X: Array) -> npt.NDArray[np.float32]:
-    """Rows as the ensemble sees them, every feature between 0 and 1."""
-    found: npt.NDArray[np.float32] = ((X - rbse.feature_low_) / rbse.feature_width_).astype(np.float32)
-    return found.clip(0, 1)
+def checked(found: Predictions, rows: Rows, labeled: Labeled) -> Checked:
+    """Accuracy on those rows that have labels and were not labeled rows of the fit."""
+    assert rows.labels is not None
+    learned = {(row.tobytes(), label) for row, label in zip(*labeled, strict=True)}
+    X = rows.X.astype(labeled.X.dtype, copy=False)
+    right, n_learned = [], 0
+    for row, label, prediction in zip(X, rows.labels, found.labels, strict=True):
+        if label is None:
+            continue
+        if (row.tobytes(), label) in learned:
+            n_learned += 1
+        else:
+            right.append(label == prediction)
+    return Checked(len(right), n_learned, float(np.mean(right)) if right else None)
 
 
-def prepared(rbse: RBSE, columns: Columns, X: Array) -> Array:
-    """Rows as the ensemble takes them: quantities split, missing entries filled by the ensemble itself."""
+def prepared(rbse: "RBSE", columns: Columns, X: Array) -> Array:
+    """Features of rows X for the ensemble, which imputes missing entries from the rest of their rows."""
     X = columns.apply(X)
     if X.dtype.kind != "f" or not np.isnan(X).any():
         return X
-    gone = np.isnan(X).any(1)
+    incomplete = np.isnan(X).any(1)
     X = np.array(X)
-    X[gone] = rbse.impute(X[gone], random_state=0)
+    X[incomplete] = rbse.impute(X[incomplete], random_state=0)
     return X
 
 
-def sizes_for(spread: SpreadingClassifier, y: Array) -> Any:
-    """Class sizes that the classifier was told; None, which is said, where y has other classes."""
-    told = spread.class_prior
-    if isinstance(told, dict) and set(told) != set(y.tolist()):
+def prior_for(model: "SpreadingClassifier", y: Array) -> Any:
+    """The class prior of the classifier; None, with a warning, if y has other classes."""
+    prior = model.class_prior
+    if isinstance(prior, dict) and set(prior) != set(y.tolist()):
         warnings.warn(
-            f"the run's class sizes are of {', '.join(told)}, and the rows have other labels: sizes are left "
-            "out",
+            f"the class prior of the run is for {', '.join(prior)}, and the rows have other labels: it is "
+            "not "
+            "used",
             stacklevel=2,
         )
         return None
-    return told
+    return prior
 
 
 def evaluated(
-    rbse: RBSE,
+    model: Any,
     columns: Columns,
     labeled: Labeled,
     *,
-    spread: SpreadingClassifier | None,
     shots: tuple[int, ...],
     n_episodes: int,
     random_state: int,
-) -> FewShotResult:
-    """Accuracies of the ensemble's classifier, of labels that spread, and of a plain one on the columns.
+) -> "FewShotResult":
+    """Few-shot accuracy of the run's model, of label propagation, and of logistic regression on the columns.
 
-    Labels spread over the rows that the run learned from; where it let none spread, over the labeled ones.
+    Labels are propagated over the rows of the run where it is a run of label propagation, otherwise over the
+    labeled rows alone.
     """
+    import pandas as pd
+    from sklearn.frozen import FrozenEstimator
+    from sklearn.impute import SimpleImputer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from ebse.evaluation import FewShotResult, few_shot
+    from ebse.semi_supervised import SpreadingClassifier
+    from ebse.semi_supervised._relabel import Relabeled
+
     y = labeled.y
     _, counts = np.unique(y, return_counts=True)
     n_queries = min(int(counts.min()) - max(shots), MOST_QUERIES)
-    # Standardized by all rows, as the ensemble learned from all: two labeled ones have no scale.
+    methods: list[tuple[dict[str, Any], Array]] = []
+    if is_propagation(model):
+        unit, spreading = columns.scaled(labeled.X), model
+    else:
+        from ebse.ensemble import RBSEClassifier
+
+        rbse = getattr(model, "representation_", model)
+        X = prepared(rbse, columns, labeled.X)
+        few = RBSEClassifier(FrozenEstimator(rbse), random_state=random_state)
+        methods.append(({"RBM mean": rbse, "RBSEClassifier": few}, X))
+        unit = columns.scaling.apply(X)
+        spreading = SpreadingClassifier(random_state=random_state).fit(unit)
+    relabeled = Relabeled(FrozenEstimator(spreading), class_prior=prior_for(spreading, y))
+    # Standardized by all labeled rows: the few of an episode do not determine a scale.
     plain = make_pipeline(SimpleImputer(), StandardScaler()).fit_transform(labeled.X)
-    X = prepared(rbse, columns, labeled.X)
-    ensemble = {"RBM mean": rbse, "RBSEClassifier": classifier(rbse, random_state)}
-    unit = on_unit_scale(rbse, X)
-    if spread is None:
-        spread = SpreadingClassifier(random_state=random_state).fit(unit, y)
-    told = sizes_for(spread, y)
-    # Episodes depend on the labels and the seed alone: all calls have the same ones.
-    found = [
-        few_shot(
-            methods,
-            X,
-            y,
-            n_shots=shots,
-            n_queries=n_queries,
-            n_episodes=n_episodes,
-            random_state=random_state,
-        )
-        for methods, X in (
-            (ensemble, X),
-            ({"SpreadingClassifier": Relabeled(FrozenEstimator(spread), class_prior=told)}, unit),
-            ({PLAIN: LogisticRegression(max_iter=1000)}, plain),
-        )
+    methods += [
+        ({"SpreadingClassifier": relabeled}, unit),
+        ({PLAIN: LogisticRegression(max_iter=1000)}, plain),
     ]
-    return FewShotResult(pd.concat([part.rows for part in found]), found[0].baseline)
+    with warnings.catch_warnings():
+        # In tables of few values equal rows with different labels are common, in every episode.
+        warnings.filterwarnings("ignore", message=r"\d+ distinct rows have several labels")
+        # Episodes depend on the labels and the seed alone: all calls have the same ones.
+        found = [
+            few_shot(
+                named,
+                X,
+                y,
+                n_shots=shots,
+                n_queries=n_queries,
+                n_episodes=n_episodes,
+                random_state=random_state,
+            )
+            for named, X in methods
+        ]
+    baseline = PLAIN if is_propagation(model) else found[0].baseline
+    return FewShotResult(pd.concat([part.rows for part in found]), baseline)

@@ -1,9 +1,11 @@
-"""A run on disk, of an experiment or a fit: configuration, versions, and a line of JSON for every result."""
+"""Run folders, of an experiment or a fit: configuration, versions, and one line of JSON per result."""
 
 import json
+import math
 import os
 import platform
 import weakref
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,7 +16,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-from ebse import __version__
+from ebse import __version__, _jsonl
 from ebse._atomic import in_place
 
 FORMAT = "ebse experiment 1"
@@ -26,7 +28,7 @@ Row = dict[str, Any]
 
 
 class Step(NamedTuple):
-    """Where an experiment is: what it did last, and how much work is behind it."""
+    """Progress of an experiment: the last step, and how much of the work is done."""
 
     text: str
     done: float
@@ -37,7 +39,7 @@ class Step(NamedTuple):
 
 @final
 class Lock:
-    """Keeps other processes from a folder as long as it lives, where the system knows locks."""
+    """An exclusive lock on a folder, held as long as the object lives, where the system has locks."""
 
     def __init__(self, folder: Path) -> None:
         if fcntl is None:
@@ -48,8 +50,8 @@ class Lock:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
             raise BlockingIOError(
-                f"folder must be free, got {folder}, on which another process is at work; wait for it, or "
-                "give another one"
+                f"folder must be free, got {folder}, which another process is using; wait for it, or "
+                "choose another folder"
             ) from None
         except OSError:
             # Some file systems have no locks.
@@ -58,9 +60,9 @@ class Lock:
 
 @final
 class Run:
-    """Results that survive: every line is on the disk when the next piece of work begins.
+    """A run folder that is written to; each result is on the disk before the next piece of work begins.
 
-    ``data`` is a checksum of what the run is made of, where files may change between two calls.
+    ``data`` is a checksum of the data, where they are files that may change between two calls.
     """
 
     def __init__(
@@ -77,32 +79,51 @@ class Run:
         header = self.folder / CONFIG
         now = {"format": FORMAT, "experiment": experiment, "config": _plain(asdict(config)), "data": data}
         if self.folder.is_file():
-            raise NotADirectoryError(f"folder must be a folder, got the file {self.folder}; give another one")
-        if not header.exists() and _foreign(self.folder):
+            raise NotADirectoryError(
+                f"folder must be a folder, got the file {self.folder}; choose another name"
+            )
+        if not header.exists() and _is_foreign(self.folder):
             raise FileExistsError(
-                f"folder must be new, empty or a run of this experiment, got {self.folder}; give another one"
+                f"folder must be new, empty or a run of this experiment, got {self.folder}; choose another"
             )
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = lock or Lock(self.folder)
-        self.rows, sound = _read_results(self.folder / ROWS)
+        # The lock is held: temporary files are left over from a process that was killed.
+        for leftover in leftovers(self.folder):
+            leftover.unlink(missing_ok=True)
+        self.rows = read_results(self.folder)
         if header.exists() and (self.rows or self._is_same(header, now)):
             self._require_same(read_header(self.folder), now)
         else:
-            # Settings without a result bind nobody.
+            # Settings of a run that has no result yet may change.
             with in_place(header) as temporary:
                 temporary.write_text(json.dumps(now | {"versions": versions()}, indent=1) + "\n")
-        if sound is not None:
-            # The next line must not continue a torn one.
-            os.truncate(self.folder / ROWS, sound)
+        _jsonl.drop_incomplete_line(self.folder / ROWS)
+
+    def place(self, name: str) -> Path:
+        """The path of a file of the run; raises if the folder was removed, which nothing may recreate."""
+        if not (self.folder / CONFIG).exists():
+            raise FileNotFoundError(
+                f"{self.folder} must stay in place until the run is finished, got a folder that was removed "
+                "or "
+                "moved meanwhile; begin again"
+            )
+        return self.folder / name
 
     def add(self, row: Row) -> None:
         """Append a result, and have it on the disk."""
         row = _plain(row)
-        with (self.folder / ROWS).open("a") as file:
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        _jsonl.append(self.place(ROWS), [row])
         self.rows.append(row)
+
+    def replace(self, rows: Sequence[Row], *, key: Sequence[str]) -> None:
+        """Write results in place of those that have the same values under all names of ``key``."""
+        new = [_plain(row) for row in rows]
+        replaced = [[row.get(name) for name in key] for row in new]
+        kept = [row for row in self.rows if [row.get(name) for name in key] not in replaced]
+        with in_place(self.place(ROWS)) as temporary:
+            temporary.write_text("".join(json.dumps(row) + "\n" for row in (*kept, *new)))
+        self.rows = [*kept, *new]
 
     def has(self, **known: Any) -> bool:
         """Whether there is a result with these values."""
@@ -116,30 +137,40 @@ class Run:
         if was["experiment"] != now["experiment"]:
             raise ValueError(
                 f"folder must be a run of {now['experiment']}, got {self.folder}, one of "
-                f"{was['experiment']}; give another one"
+                f"{was['experiment']}; choose another folder"
             )
         differing = [name for name, value in now["config"].items() if was["config"].get(name) != value]
         if differing:
             name = differing[0]
             raise ValueError(
                 f"{name} must be {was['config'].get(name)!r} as in the run in {self.folder}, got "
-                f"{now['config'][name]!r}; repeat the settings of the run, or give another folder"
+                f"{now['config'][name]!r}; repeat the settings of the run, or choose another folder"
             )
         if was.get("data") != now["data"]:
             raise ValueError(
-                f"the data must be those that the run in {self.folder} began with, got others; give "
-                "these back, or another folder"
+                f"the data must be those that the run in {self.folder} began with, got others; restore "
+                "them, or choose another folder"
             )
+
+
+def leftovers(folder: Path) -> list[Path]:
+    """Temporary files that a killed process left in a folder."""
+    return [path for path in folder.glob(".*.partial") if path.is_file() and not path.is_symlink()]
 
 
 def read_header(folder: str | Path) -> Row:
     """Configuration and versions of a run."""
     path = Path(folder) / CONFIG
     try:
-        header: Row = json.loads(path.read_text())
-        if header["format"] != FORMAT or not isinstance(header["config"], dict):
+        header: Row = json.loads(path.read_text(encoding="utf-8"))
+        sound = (
+            header["format"] == FORMAT
+            and isinstance(header["config"], dict)
+            and isinstance(header["versions"], dict)
+            and isinstance(header["experiment"], str)
+        )
+        if not sound:
             raise ValueError
-        header["experiment"], header["versions"]
     except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(
             f"folder must be a run, got {folder}, which has no {CONFIG}; make one with `ebse fit` or "
@@ -147,18 +178,28 @@ def read_header(folder: str | Path) -> Row:
         ) from None
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ValueError(
-            f"{path} must be written by ebse, got something else; restore it, or give another folder"
+            f"{path} must be written by ebse, got something else; restore it, or choose another folder"
         ) from None
     return header
 
 
 def read_results(folder: str | Path) -> list[Row]:
     """All results of a run, also of one that is not finished."""
-    return _read_results(Path(folder) / ROWS)[0]
+    path = Path(folder) / ROWS
+    try:
+        rows = _jsonl.read(path)
+        if not all(isinstance(row, dict) and _is_sound(row) for row in rows):
+            raise ValueError
+    except (ValueError, RecursionError):
+        raise ValueError(
+            f"{path} must hold a line of JSON for each result, got a damaged one; restore it, or choose "
+            "another folder"
+        ) from None
+    return rows
 
 
 def versions() -> dict[str, str]:
-    """Of everything that decides a result."""
+    """Versions of the packages that results depend on."""
     found = {"ebse": __version__, "python": platform.python_version()}
     for name in PACKAGES:
         try:
@@ -168,26 +209,57 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _read_results(path: Path) -> tuple[list[Row], int | None]:
-    """Whole lines, and the length in bytes of these where a torn one follows."""
-    if not path.exists():
-        return [], None
-    content = path.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]
-    try:
-        rows = [json.loads(line) for line in whole.splitlines()]
-        if not all(isinstance(row, dict) and isinstance(row.get("kind"), str) for row in rows):
-            raise ValueError
-    except (ValueError, RecursionError):
-        raise ValueError(
-            f"{path} must hold a line of JSON for each result; it is damaged; restore it, or give "
-            "another folder"
-        ) from None
-    return rows, None if len(whole) == len(content) else len(whole)
+def _is_sound(row: Row) -> bool:
+    """Whether a result has a kind, and the fields of that kind with their types."""
+    return isinstance(row.get("kind"), str) and all(
+        name in row and holds(row[name]) for name, holds in FIELDS.get(row["kind"], {}).items()
+    )
 
 
-def _foreign(folder: Path) -> bool:
-    """Whether a folder holds something that is none of a run that was killed as it began."""
+def _is_count(x: Any) -> bool:
+    return isinstance(x, int) and not isinstance(x, bool) and 0 <= x < 2**53
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, (int, float)) and not isinstance(x, bool) and math.isfinite(x)
+
+
+def _is_counts(x: Any) -> bool:
+    return isinstance(x, dict) and all(map(_is_count, x.values()))
+
+
+def _is_history(x: Any) -> bool:
+    # Monitors may be NaN, for one before the first is computed.
+    return isinstance(x, list) and all(
+        isinstance(row, dict) and all(isinstance(value, (int, float)) for value in row.values()) for row in x
+    )
+
+
+FIELDS = {
+    "finished": {"n_rows": _is_count, "n_columns": _is_count},
+    "labels": {
+        "labels": _is_counts,
+        "predicted": _is_counts,
+        "n_sweeps": _is_count,
+        "source": lambda x: isinstance(x, str),
+        "label_next": lambda x: isinstance(x, list) and all(_is_count(n) and n > 0 for n in x),
+    },
+    "training": {
+        "model": lambda x: isinstance(x, str),
+        "seconds": _is_number,
+        "history": _is_history,
+    },
+    "accuracy": {
+        "method": lambda x: isinstance(x, str),
+        "n_shots": _is_count,
+        "accuracies": lambda x: isinstance(x, list) and len(x) > 0 and all(map(_is_number, x)),
+    },
+}
+"""Fields of the results that fits and experiments share, for files that somebody edited."""
+
+
+def _is_foreign(folder: Path) -> bool:
+    """Whether a folder holds anything but the leftovers of a run that was killed as it began."""
     return folder.exists() and any(
         path.name != LOCK and not path.name.endswith(".partial") for path in folder.iterdir()
     )

@@ -1,4 +1,4 @@
-"""What one would use otherwise with few labels: a map, an autoencoder, and labels on a graph of all rows."""
+"""Peers of the semi-supervised benchmark: UMAP, a variational autoencoder, graph-based label propagation."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ from sklearn.semi_supervised import LabelSpreading
 from torch import nn
 from torch.nn import functional
 
-ON_GRAPHS = ("label spreading on the kNN graph", "Poisson learning", "Poisson learning, sizes")
+ON_GRAPHS = ("label spreading on the kNN graph", "Poisson learning", "Poisson learning, class prior")
 N_NEIGHBORS, ALPHA = 10, 0.99
-"""Of the graph, and the share of a label that is passed on at every step."""
+"""Neighbors in the graph, and α of label spreading (Zhou et al. 2004)."""
 
 
 def umap() -> Any:
-    """umap-learn's map, by its defaults; with a seed it would keep to one core, so it has none."""
+    """UMAP of umap-learn with its defaults; it has no seed, because with one it uses a single core."""
     import umap as learn
 
     return learn.UMAP(n_components=2)
@@ -36,10 +36,10 @@ def label_spreading(rows: Any, X: Any, y: Any) -> Any:
         unknown = np.full(len(rows), -1)
         model.fit(np.concatenate([X[known], rows]), np.concatenate([y[known], unknown]))
         p = model.predict_proba(X[queries])
-        # Where nothing arrived it says nothing, and the nearest label is the best that is left.
-        silent = np.isnan(p).any(1)
+        # It predicts NaN where no label arrived; the nearest label serves there.
+        unreached = np.isnan(p).any(1)
         nearest = nearest_label(X, y)(known, queries)
-        return np.where(silent, nearest, model.classes_[np.nan_to_num(p).argmax(1)])
+        return np.where(unreached, nearest, model.classes_[np.nan_to_num(p).argmax(1)])
 
     return predict
 
@@ -47,8 +47,10 @@ def label_spreading(rows: Any, X: Any, y: Any) -> Any:
 class Autoencoder:
     """A variational autoencoder, D–500–500–20 and back, of binary units: 20 means for each row."""
 
-    def __init__(self, n_latent: int = 20, n_hidden: int = 500, n_epochs: int = 20, seed: int = 0) -> None:
-        self.n_latent, self.n_hidden, self.n_epochs, self.seed = n_latent, n_hidden, n_epochs, seed
+    def __init__(
+        self, n_latent: int = 20, n_hidden: int = 500, n_updates: int | None = None, seed: int = 0
+    ) -> None:
+        self.n_latent, self.n_hidden, self.n_updates, self.seed = n_latent, n_hidden, n_updates, seed
 
     def fit(self, X: Any) -> "Autoencoder":
         """20 epochs of Adam in batches of 200, or 5,000 updates where rows are few."""
@@ -56,7 +58,7 @@ class Autoencoder:
         rng = np.random.default_rng(self.seed)
         self.encoder = self._layers(X.shape[1], 2 * self.n_latent)
         decoder = self._layers(self.n_latent, X.shape[1])
-        n_updates = max(self.n_epochs * len(X) // 200, 5_000)
+        n_updates = self.n_updates or max(20 * len(X) // 200, 5_000)
         optimizer = torch.optim.Adam([*self.encoder.parameters(), *decoder.parameters()])
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-3, total_steps=n_updates + 1)
         for _ in range(n_updates):
@@ -84,16 +86,17 @@ class Autoencoder:
 def on_graphs(rows: Any, X: Any, y: Any) -> list[Any]:
     """Label spreading and Poisson learning on the nearest-neighbor graph of all rows and the labeled ones.
 
-    A query takes what its own nearest rows have, weighed as in the graph: it is asked on its own.
+    The prediction of a test row is the weighted mean of its nearest rows, weights as in the graph.
     """
     import graphlearning
 
-    # The nearest of a row is itself, or its equal, and left out.
+    # The nearest neighbor of a row is the row itself, or a duplicate, and left out.
     near, squares = (part[:, 1:] for part in nearest_of(rows, rows))
     W = matrix(near, squares, len(rows))
     W.setdiag(0)
     W = W.maximum(W.T).tocsr()
-    B = matrix(*(part[:, :-1] for part in nearest_of(rows, X)), len(rows))
+    near, squares = (part[:, :-1] for part in nearest_of(rows, X))
+    B = matrix(near, squares, len(rows))
     n, classes = len(rows), np.unique(y)
 
     def graph(known: Any) -> Any:
@@ -109,12 +112,12 @@ def on_graphs(rows: Any, X: Any, y: Any) -> list[Any]:
         sent = np.zeros((A.shape[0], len(classes)))
         sent[n + np.arange(len(known)), np.searchsorted(classes, y[known])] = 1
         held = np.stack([cg(sparse.identity(len(sent)) - ALPHA * S, b, rtol=1e-4)[0] for b in sent.T], 1)
-        # What arrives as shares of the classes: rows that little arrives at have a say, too.
+        # Normalized to class probabilities, so that rows far from any label count as much as others.
         return read(held / np.maximum(held.sum(1, keepdims=True), 1e-300), queries)
 
-    def poisson(sizes: Any) -> Any:
+    def poisson(prior: Any) -> Any:
         def predict(known: Any, queries: Any) -> Any:
-            model = graphlearning.ssl.poisson(graph(known), class_priors=sizes)
+            model = graphlearning.ssl.poisson(graph(known), class_priors=prior)
             target = np.searchsorted(classes, y[known])
             taken = model.fit_predict(n + np.arange(len(known)), target)
             return read(np.eye(len(classes))[taken], queries)
@@ -126,19 +129,15 @@ def on_graphs(rows: Any, X: Any, y: Any) -> list[Any]:
 
 
 def nearest_of(rows: Any, X: Any) -> tuple[Any, Any]:
-    """Numbers and squared distances (N, N_NEIGHBORS + 1) of the rows that are nearest to each of X."""
-    found = [torch.cdist(x, torch.from_numpy(rows)).topk(N_NEIGHBORS + 1, largest=False) for x in blocks(X)]
+    """Indices and squared distances (N, N_NEIGHBORS + 1) of the nearest rows of each of X."""
+    blocks = (torch.from_numpy(X[first : first + 500]) for first in range(0, len(X), 500))
+    found = [torch.cdist(x, torch.from_numpy(rows)).topk(N_NEIGHBORS + 1, largest=False) for x in blocks]
     distances, near = (torch.cat([part[i] for part in found]).numpy() for i in range(2))
     return near, distances.astype(np.float64) ** 2
 
 
-def blocks(X: Any) -> Any:
-    """Rows, so many at a time."""
-    return torch.from_numpy(X).split(500)
-
-
 def matrix(near: Any, squares: Any, n: int) -> Any:
-    """exp(−4 d²/d_k²) at each row's nearest, k of them: graphlearning's own choice of weights (N, n)."""
+    """Weights exp(−4 d²/d_k²) of the k nearest neighbors, as in graphlearning (N, n)."""
     values = np.exp(-4 * squares / np.maximum(squares[:, -1:], 1e-12))
     begins = np.arange(0, near.size + 1, near.shape[1])
     return sparse.csr_matrix((values.ravel(), near.ravel(), begins), shape=(len(near), n))

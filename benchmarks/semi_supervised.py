@@ -1,11 +1,12 @@
-"""Few labels and many rows without: labels that spread on several representations, and what else there is.
+"""Semi-supervised classification with few labels: label propagation on several representations, and peers.
 
-    python benchmarks/few_labels.py --data FOLDER|digits --seeds 0 1 2 --shots 1 2 5 --json few_labels.json
+    python benchmarks/semi_supervised.py --data FOLDER|digits --seeds 0 1 2 --shots 1 2 5 --json PATH
 
-Labeled examples and queries are images that nothing was learned from: of these the second half; with
-``--choose``, for choosing settings, the first. Queries are asked one at a time. What is in the file of
-``--json`` already is not measured again; representations in the folder of ``--keep`` are not learned again:
-both only where they are of the same code.
+Labeled rows and test rows are images that no representation was learned from: the second half of these, or
+the first with ``--choose``, for choosing settings. Test rows are predicted inductively. Results in the file of
+``--json`` are not measured again, and representations in the folder of ``--keep`` are not learned again, as
+long as the code is the same. Libraries that are not installed are left out by name. ``--tiny`` only shows that
+everything runs.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import json
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,35 +25,37 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 
 import ebse
-import few_label_peers as peers
+import semi_supervised_peers as peers
 from ebse import RBSE, ContrastiveFeatures, SpreadingClassifier
 from ebse._atomic import in_place
 from ebse.datasets import binarize, load_images
 from ebse.evaluation import Episodes, draw_episodes
 from ebse.semi_supervised import SlowFeatures
 
-FLAGS = ("rbm_epochs", "choose", "shuffle", "all_rows")
+FLAGS = ("rbm_epochs", "choose", "shuffle", "all_rows", "tiny")
 FEW_ROWS = 10_000
-"""Up to which scikit-learn's LabelSpreading is asked: it begins anew in every episode."""
+"""Rows up to which scikit-learn's LabelSpreading is run: it is fitted anew in every episode."""
 MOST_SHOTS = 5
-"""Labeled examples that episodes are drawn with, however few are used: so all have the same queries."""
+"""Labeled rows a class that episodes are drawn with, however few are used: all have the same test rows."""
+N_TINY = 300
+"""Images of a tiny run."""
 
 
 class Task(NamedTuple):
-    """Rows without labels, rows and labels of the episodes, and which of these belong to each."""
+    """Unlabeled rows, rows and labels of the episodes, and which of these belong to each."""
 
     rows: Any
     pool: Any
     """Rows for choosing settings and rows for reporting."""
     part: slice
-    """Of the pool, what X and y are."""
+    """The rows of the pool that X and y are."""
     X: Any
     y: Any
     episodes: Episodes
     shots: list[int]
 
 
-class Seen(NamedTuple):
+class Represented(NamedTuple):
     """A representation of the rows and of the pool, and the seconds it took to learn."""
 
     rows: Any
@@ -60,7 +64,10 @@ class Seen(NamedTuple):
 
 
 Predict = Callable[[Any, Any], Any]
-"""From numbers of labeled rows of X and numbers of queries to the labels of these."""
+"""From indices of labeled rows of X and indices of test rows to the labels of the latter."""
+
+Fitted = tuple[list[Predict], float]
+"""Predictors, and the seconds that fitting them took."""
 
 
 def main() -> None:
@@ -84,11 +91,15 @@ def main() -> None:
             left = [(name, k) for name in names for k in task.shots if (name, k) not in known]
             if not wanted or not left:
                 continue
-            predictors, fitted = made()
+            try:
+                predictors, fitted = made()
+            except ImportError as error:
+                print(f"left out: {', '.join(names)}: {error}", flush=True)
+                continue
             for name, predict in zip(names, predictors, strict=True):
                 for n_shots in (k for method, k in left if method == name):
                     began = time.perf_counter()
-                    accuracies = asked(predict, task, n_shots)
+                    accuracies = accuracies_of(predict, task, n_shots)
                     row = {
                         "method": name,
                         "seed": seed,
@@ -98,7 +109,7 @@ def main() -> None:
                         "episode_seconds": (time.perf_counter() - began) / len(accuracies),
                     }
                     found.append(row)
-                    say(row)
+                    show(row)
                     if options.json:
                         with in_place(options.json) as temporary:
                             temporary.write_text(json.dumps({"settings": settings, "rows": found}))
@@ -107,6 +118,9 @@ def main() -> None:
 def task_of(options: argparse.Namespace) -> Task:
     """The data, and its episodes."""
     images = load_images(options.data)
+    if options.tiny:
+        few = slice(len(images.y) - N_TINY, None)
+        images = images._replace(X=images.X[few], y=images.y[few], n_unlabeled=N_TINY // 3)
     if options.shuffle:
         order = np.random.default_rng(0).permutation(len(images.y))
         images = images._replace(X=images.X[order], y=images.y[order])
@@ -125,10 +139,11 @@ def task_of(options: argparse.Namespace) -> Task:
 
 def methods(
     task: Task, options: argparse.Namespace, seed: int
-) -> Iterator[tuple[list[str], Callable[[], tuple[list[Predict], float]]]]:
-    """What is compared, each made when it is its turn, in so many seconds: without and with class sizes."""
+) -> Iterator[tuple[list[str], Callable[[], Fitted]]]:
+    """Names of methods, and a function that fits them and returns their predictors and its seconds."""
+    brief: dict[str, Any] = {"n_updates": 5} if options.tiny else {}
     held: dict[str, Any] = {}
-    # Files of other data, of another RBM, or by other code, have other names.
+    # Files of other data, of another RBM, or of other code have other names.
     data = zlib.crc32(task.pool, zlib.crc32(task.rows))
     of_what = f"{data:08x} {options.n_components} {options.rbm_epochs} {sources():08x}"
 
@@ -152,25 +167,30 @@ def methods(
         "inputs": lambda: None,
         "RBM means, PCA": means,
         "slow features": lambda: SlowFeatures(ensemble(), random_state=seed),
-        "contrastive features": lambda: ContrastiveFeatures(random_state=seed),
-        "VAE (peer)": lambda: peers.Autoencoder(seed=seed),
+        "contrastive features": lambda: ContrastiveFeatures(random_state=seed, **brief),
+        "VAE (peer)": lambda: peers.Autoencoder(seed=seed, **brief),
         "UMAP (peer)": peers.umap,
     }
 
-    def learned(name: str) -> Seen:
+    def learned(name: str) -> Represented:
         path = options.keep / f"{name} {seed} {of_what}.npz" if options.keep else None
-        return seen(made[name], task, path)
+        return represented(made[name], task, path)
+
+    def propagated(name: str) -> Fitted:
+        return propagation(learned(name), task, seed, nearest=name == "UMAP (peer)")
+
+    def on_graph(name: str) -> Fitted:
+        return graphs(learned(name), task)
 
     for name in made:
-        names = [f"spreading on {name}{sizes}" for sizes in ("", ", sizes")]
-        nearest = name == "UMAP (peer)"
-        names += ["UMAP, nearest label (peer)"] * nearest
-        yield names, lambda name=name, nearest=nearest: spreading(learned(name), task, seed, nearest=nearest)
+        names = [f"label propagation on {name}{prior}" for prior in ("", ", class prior")]
+        names += ["UMAP, nearest label (peer)"] * (name == "UMAP (peer)")
+        yield names, partial(propagated, name)
     if seed == options.seeds[0]:
-        # On the inputs nothing is drawn: another seed would give the same.
-        for where, view in (("", "inputs"), (", a VAE's means", "VAE (peer)")):
+        # Nothing is random on the inputs: another seed would give the same.
+        for where, view in (("", "inputs"), (", means of a VAE", "VAE (peer)")):
             names = [f"{name}{where} (peer)" for name in peers.ON_GRAPHS]
-            yield names, lambda view=view: graphs(learned(view), task)
+            yield names, partial(on_graph, view)
         if len(task.rows) <= FEW_ROWS:
             names = ["scikit-learn's LabelSpreading (peer)"]
             yield names, lambda: ([peers.label_spreading(task.rows, task.X, task.y)], 0.0)
@@ -179,57 +199,61 @@ def methods(
 def sources() -> int:
     """A checksum of the code."""
     here, package = Path(__file__).parent, Path(inspect.getfile(ebse)).parent
-    paths = sorted([*here.glob("few_label*.py"), *package.rglob("*.py")])
+    paths = sorted([*here.glob("semi_supervised*.py"), *package.rglob("*.py")])
     return zlib.crc32(b"".join(path.read_bytes() for path in paths))
 
 
-def graphs(found: Seen, task: Task) -> tuple[list[Predict], float]:
-    """Labels on the graph of all rows in a representation."""
+def graphs(found: Represented, task: Task) -> Fitted:
+    """Peers on the nearest-neighbor graph of all rows in a representation."""
     began = time.perf_counter()
     predictors = peers.on_graphs(found.rows, found.pool[task.part], task.y)
     return predictors, found.seconds + time.perf_counter() - began
 
 
-def seen(view: Callable[[], Any], task: Task, path: Path | None) -> Seen:
-    """Rows and pool in the representation; from the file if it is there."""
+def represented(view: Callable[[], Any], task: Task, path: Path | None) -> Represented:
+    """Rows and pool in the representation; from the file if it exists."""
     if path is not None and path.exists():
         with np.load(path) as held:
-            return Seen(held["rows"], held["pool"], float(held["seconds"]))
+            return Represented(held["rows"], held["pool"], float(held["seconds"]))
     began = time.perf_counter()
     made = view()
     if made is None:
-        return Seen(task.rows, task.pool, 0.0)
+        return Represented(task.rows, task.pool, 0.0)
     rows = made.fit(task.rows).transform(task.rows)
-    # UMAP places rows together, and takes less care of more than 10,000.
+    # UMAP transforms rows jointly, and less accurately from 10,000 on.
     half = len(task.pool) // 2
     pool = np.concatenate([made.transform(part) for part in (task.pool[:half], task.pool[half:])])
     seconds = time.perf_counter() - began
     if path is not None:
         with in_place(path) as temporary, temporary.open("wb") as file:
             np.savez(file, rows=rows, pool=pool, seconds=seconds)
-    return Seen(rows, pool, seconds)
+    return Represented(rows, pool, seconds)
 
 
-def spreading(found: Seen, task: Task, seed: int, *, nearest: bool) -> tuple[list[Predict], float]:
-    """Labels that spread on a representation, without and with class sizes; if asked, the nearest label."""
+def propagation(found: Represented, task: Task, seed: int, *, nearest: bool) -> Fitted:
+    """Label propagation on a representation, without and with a class prior; optionally the nearest label."""
     X, began = found.pool[task.part], time.perf_counter()
-    # The representation is made once, and each episode only tells other labels; any two will do at first.
+    # The clusters are fitted once, and each episode only changes the labels; any two labels serve at first.
     classifier = SpreadingClassifier(random_state=seed)
     classifier.fit(found.rows[:2], [0, 1], X_unlabeled=found.rows[2:])
     seconds = found.seconds + time.perf_counter() - began
 
-    def spread(sizes: Any) -> Predict:
+    def with_prior(prior: Any) -> Predict:
         def predict(known: Any, queries: Any) -> Any:
-            classifier.set_params(class_prior=sizes).relabel(X[known], task.y[known])
+            classifier.set_params(class_prior=prior).relabel(X[known], task.y[known])
             return classifier.predict(X[queries])
 
         return predict
 
-    predictors = [spread(None), spread("equal"), *([peers.nearest_label(X, task.y)] if nearest else [])]
+    predictors = [
+        with_prior(None),
+        with_prior("equal"),
+        *([peers.nearest_label(X, task.y)] if nearest else []),
+    ]
     return predictors, seconds
 
 
-def asked(predict: Predict, task: Task, n_shots: int) -> list[float]:
+def accuracies_of(predict: Predict, task: Task, n_shots: int) -> list[float]:
     """Accuracy in every episode."""
     found = []
     for support, queries in zip(task.episodes.support, task.episodes.queries, strict=True):
@@ -238,7 +262,7 @@ def asked(predict: Predict, task: Task, n_shots: int) -> list[float]:
     return found
 
 
-def say(row: dict[str, Any]) -> None:
+def show(row: dict[str, Any]) -> None:
     """One line of the table."""
     accuracies = 100 * np.array(row["accuracies"])
     half = 1.96 * accuracies.std(ddof=1) / len(accuracies) ** 0.5
@@ -250,7 +274,7 @@ def say(row: dict[str, Any]) -> None:
 
 
 def arguments() -> argparse.Namespace:
-    """Of the command line."""
+    """The command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -261,20 +285,22 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--shots", type=int, nargs="+", default=[1])
     parser.add_argument("--episodes", type=int, default=100)
     parser.add_argument("--n-components", type=int, default=1000, help="hidden units of the RBM")
-    parser.add_argument("--rbm-epochs", type=int, default=0, help="0: the library's choice")
-    parser.add_argument("--only", nargs="*", help="methods whose names have one of these words")
+    parser.add_argument("--rbm-epochs", type=int, default=0, help="0: the default")
+    parser.add_argument("--only", nargs="*", help="methods whose names contain one of these words")
     parser.add_argument(
-        "--choose", action="store_true", help="images for choosing settings, not those that are reported"
+        "--choose", action="store_true", help="use the images for choosing settings, not the reported ones"
     )
-    parser.add_argument(
-        "--shuffle", action="store_true", help="first of all; digits are in the order of their writers"
-    )
+    parser.add_argument("--shuffle", action="store_true", help="shuffle first: digits are ordered by writer")
     parser.add_argument(
         "--all-rows", action="store_true", help="learn from all rows, and draw episodes from all of them"
     )
-    parser.add_argument("--keep", type=Path, help="folder for what was learned; the RBM in it takes no time")
+    parser.add_argument("--keep", type=Path, help="folder for learned representations")
     parser.add_argument("--json", type=Path)
-    return parser.parse_args()
+    parser.add_argument("--tiny", action="store_true", help="few digits, updates and episodes")
+    options = parser.parse_args()
+    if options.tiny:
+        options.episodes, options.n_components, options.rbm_epochs = 2, 12, 1
+    return options
 
 
 if __name__ == "__main__":

@@ -1,22 +1,18 @@
-"""What ``ebse info`` tells of a run, a model or a file of data."""
+"""Descriptions of a run, a model or a data file, for ``ebse info``."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ebse._archive import consistent, kind_of
+from ebse._archive import consistent, kind_of, read
 from ebse.io import read_rows
-from ebse.models.storage import read
 from ebse.workflow.columns import Columns
 from ebse.workflow.run_folder import CONFIG, read_header, read_results
 
-SHOWN = 12
-"""Values of a setting, or names, that are listed."""
 
-
-def facts_of(file: Path, *, label: str | None, **options: Any) -> dict[str, Any]:
-    """What there is to know, by name; the options are those of the readers."""
+def described(file: Path, *, label: str | None, **options: Any) -> dict[str, Any]:
+    """Facts by name; the options are those of :func:`ebse.io.read_rows`."""
     if (file / CONFIG).is_file():
         return _run(file)
     if file.suffix == ".safetensors":
@@ -35,7 +31,8 @@ def _run(folder: Path) -> dict[str, Any]:
     if "finished" in found:
         facts |= {"rows": found["finished"]["n_rows"], "columns": found["finished"]["n_columns"]}
     if "labels" in found:
-        facts |= {"labels": found["labels"]["labels"], "rows taken for": found["labels"]["predicted"]}
+        labels = found["labels"]
+        facts |= {"labels": labels["labels"], "predicted": labels["predicted"], "source": labels["source"]}
     return {
         **facts,
         **{
@@ -43,23 +40,25 @@ def _run(folder: Path) -> dict[str, Any]:
             for name, value in header["config"].items()
             if value is not None and value is not False and value != []
         },
-        **{f"version of {name}": value for name, value in dict(header["versions"]).items()},
+        **{f"version of {name}": value for name, value in header["versions"].items()},
     }
 
 
 def _model(path: Path) -> dict[str, Any]:
     kind = kind_of(path)
-    facts, tensors = read(path, kind)
+    facts, arrays = read(path, kind)
     found: dict[str, Any] = {"kind": kind}
     with consistent(path):
         found["written by"] = f"ebse {facts['ebse']}"
-        if "ensemble" in facts:
-            found |= {f"law of {letter}": law[0] for letter, law in facts["ensemble"]["laws"].items()}
+        for each in (facts, *(value for value in facts.values() if isinstance(value, dict))):
+            if "ensemble" in each:
+                laws = each["ensemble"]["laws"]
+                found |= {f"law of {letter}": law[0] for letter, law in laws.items()}
         found |= facts.get("parameters", {})
-    found |= {name: list(x.shape) for name, x in tensors.items()}
-    history = facts.get("history") or []
-    if history:
-        found |= {f"last {name}": value for name, value in history[-1].items()}
+        history = facts.get("history") or []
+        if history:
+            found |= {f"last {name}": value for name, value in history[-1].items()}
+    found |= {name: list(x.shape) for name, x in arrays.items()}
     return found
 
 
@@ -82,13 +81,3 @@ def _data(path: Path, *, label: str | None, **options: Any) -> dict[str, Any]:
         found["labels"] = {str(w): int(n) for w, n in zip(words, counts, strict=True)}
         found["unlabeled"] = len(X) - int(counts.sum())
     return found | ({"notes": list(rows.notes)} if rows.notes else {})
-
-
-def shown(value: Any) -> str:
-    """A fact on one line."""
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {n}" for name, n in value.items())
-    if isinstance(value, list):
-        more = f", … ({len(value)})" if len(value) > SHOWN else ""
-        return ", ".join(map(str, value[:SHOWN])) + more
-    return f"{value:g}" if isinstance(value, float) else str(value)

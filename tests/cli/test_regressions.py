@@ -1,4 +1,4 @@
-"""What a reviewer found: each of these was wrong once."""
+"""Regression tests of the command line: each of these was wrong once."""
 
 import json
 import re
@@ -31,7 +31,7 @@ def classes(run: str) -> list[str]:
     return list(next(row for row in rows if row["kind"] == "labels")["labels"])
 
 
-def test_force_leaves_a_run_alone_that_another_process_works_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_force_is_refused_while_another_process_uses_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     table("t.csv", ["0,1,x", "1,0,y"] * 10)
     assert ran(f"fit t.csv {SMALL} --label kind", monkeypatch) == 0
     before = sorted(path.name for path in Path("runs/t").iterdir())
@@ -49,7 +49,7 @@ def test_force_leaves_a_run_alone_that_another_process_works_on(monkeypatch: pyt
     assert sorted(path.name for path in Path("runs/t").iterdir()) == before
 
 
-def test_a_column_that_is_empty_at_first_is_filled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_column_that_is_empty_at_first_is_imputed(monkeypatch: pytest.MonkeyPatch) -> None:
     table("t.csv", [",1", ",0", *["1,0", "0,1"] * 10], names="a,b")
     assert ran(f"fit t.csv {SMALL} --missing", monkeypatch) == 0
 
@@ -92,7 +92,7 @@ def test_labels_may_not_change_between_stop_and_resume(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("ebse.workflow.fit.save_pictures", stopped)
+        patch.setattr("ebse.workflow.fit_pictures.picture_arrays", stopped)
         assert ran(f"fit t.csv {SMALL} --label kind", monkeypatch) == 130
     table("t.csv", ["0,1,z", *lines[1:]])
     assert ran("resume runs/t", monkeypatch) == 2
@@ -100,9 +100,7 @@ def test_labels_may_not_change_between_stop_and_resume(
 
 
 @pytest.mark.parametrize("name", ["precious.csv", "folder"])
-def test_a_page_takes_no_other_files_place(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured
-) -> None:
+def test_a_page_replaces_no_other_file(name: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     table("precious.csv", ["0,1", "1,0"] * 5, names="a,b")
     Path("folder").mkdir()
     assert ran(f"fit precious.csv {SMALL}", monkeypatch) == 0
@@ -117,16 +115,29 @@ def test_images_of_another_size_or_scale(monkeypatch: pytest.MonkeyPatch, capsys
     gray = rng.integers(0, 256, (20, 3, 3), dtype=np.uint8)
     np.savez("t.npz", X=gray, y=np.arange(20) % 2)
     np.savez("large.npz", X=rng.integers(0, 256, (20, 4, 4), dtype=np.uint8))
-    np.savez("shares.npz", X=gray / 255)
+    np.savez("unit.npz", X=gray / 255)
     assert ran(f"fit t.npz {SMALL} --label y", monkeypatch) == 0
     assert ran("predict runs/t large.npz", monkeypatch) == 2
     assert "have 9 values in a row" in capsys.readouterr().err
-    assert ran("predict runs/t shares.npz", monkeypatch) == 2
-    assert "gray values from 0 to 255, got values up to 1" in capsys.readouterr().err
+    assert ran("predict runs/t unit.npz", monkeypatch) == 2
+    assert "gray values from 0 to 255, got values up to 0.9" in capsys.readouterr().err
     np.savez("u.npz", X=(gray > 100).astype(float), y=np.arange(20) % 2)
     assert ran(f"fit u.npz {SMALL} --label y", monkeypatch) == 0
     assert ran("predict runs/u t.npz", monkeypatch) == 2
-    assert "from 0 to 1, got gray values up to" in capsys.readouterr().err
+    assert "from 0 to 1, got values up to" in capsys.readouterr().err
+    # The same for label propagation, and for tables of whole numbers.
+    line = "--label kind --model spreading"
+    for name, X in (("bytes", gray.astype(float)), ("unit", gray / 255)):
+        rows = [
+            ",".join([*map(str, row), "xy"[i % 2] if i < 6 else ""]) for i, row in enumerate(X.reshape(20, 9))
+        ]
+        table(f"{name}.csv", rows, names="a,b,c,d,e,f,g,h,i,kind")
+        assert ran(f"fit {name}.csv {line}", monkeypatch) == 0
+    assert ran("predict runs/bytes unit.csv", monkeypatch) == 2
+    assert "gray values from 0 to 255, got values up to 0.9" in capsys.readouterr().err
+    assert ran("predict runs/unit bytes.csv", monkeypatch) == 2
+    assert "from 0 to 1, got values up to" in capsys.readouterr().err
+    assert ran("predict runs/unit unit.csv", monkeypatch) == 0
 
 
 def test_other_compressions_and_long_headers_are_not_unpacked(
@@ -161,13 +172,13 @@ def test_a_bug_ends_with_one(monkeypatch: pytest.MonkeyPatch, capsys: Captured) 
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("ebse.cli.fits.begin", broken)
+    monkeypatch.setattr("ebse.workflow.fit.begin", broken)
     assert ran("fit t.csv", monkeypatch) == 1
-    assert "this is a bug of ebse" in capsys.readouterr().err
+    assert "this is a bug in ebse" in capsys.readouterr().err
 
 
 def separable(path: str, n: int, labeled: int, seed: int = 0) -> np.ndarray:
-    """Two classes that every column tells apart; quantities from 1 to 9, cut at 5 by all quartiles that matter."""
+    """Two classes that every column separates: values from 1 to 4 and from 6 to 9."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % 2
     X = np.where(y[:, None] == 1, rng.uniform(6, 9, (n, 4)), rng.uniform(1, 4, (n, 4)))
@@ -177,7 +188,9 @@ def separable(path: str, n: int, labeled: int, seed: int = 0) -> np.ndarray:
     return np.where(y == 1, "high", "low")
 
 
-def test_answers_are_right_where_they_are_known(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+def test_predictions_are_right_on_separable_classes(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
     truth = separable("t.csv", 200, 6)
     separable("new.csv", 60, 60, seed=1)
     line = "fit t.csv --label kind --split --n-components 8 --n-epochs 100"
@@ -188,8 +201,8 @@ def test_answers_are_right_where_they_are_known(monkeypatch: pytest.MonkeyPatch,
     assert all((float(row[3]) > 0.5) == (row[2] == "high") for row in written[1:])
     capsys.readouterr()
     assert ran("predict runs/t new.csv --json", monkeypatch) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["accuracy"], told["n_labeled"], told["predicted"]) == (1.0, 60, {"high": 30, "low": 30})
+    found = json.loads(capsys.readouterr().out)
+    assert (found["accuracy"], found["n_labeled"], found["predicted"]) == (1.0, 60, {"high": 30, "low": 30})
     assert ran("evaluate runs/t new.csv --shots 1 5 --n-episodes 5 --json", monkeypatch) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert {row["method"]: row["mean"] for row in rows if row["n_shots"] == 5} == {
@@ -200,13 +213,13 @@ def test_answers_are_right_where_they_are_known(monkeypatch: pytest.MonkeyPatch,
     }
 
 
-def test_seeds_and_noise_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seeds_and_keep_prob_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     separable("t.csv", 60, 60)
     assert ran("fit t.csv --label kind --split --n-components 8 --n-epochs 50", monkeypatch) == 0
     for name, flags in (("a", "--random-state 1"), ("b", "--random-state 2"), ("c", "--random-state 1")):
         assert ran(f"sample runs/t -n 20 --out {name}.npy {flags}", monkeypatch) == 0
         draws = f"transform runs/t t.csv --n-draws 2 --out {name}-draws.npy {flags}"
-        assert ran(draws + (" --noise 0.05" if name == "c" else ""), monkeypatch) == 0
+        assert ran(draws + (" --keep-prob 0.05" if name == "c" else ""), monkeypatch) == 0
     a, b, c = (np.load(f"{name}.npy") for name in "abc")
     np.testing.assert_array_equal(a, c)
     assert not np.array_equal(a, b)
@@ -215,7 +228,7 @@ def test_seeds_and_noise_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not np.array_equal(a, c)
 
 
-def test_names_of_a_stranger_are_escaped_and_doubt_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_are_escaped_and_uncertain_rows_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     table("t.csv", ["0,1,<script>", "1,0,y", "1,1,", "0,0,"] * 5, names="a,<b>,kind")
     assert ran(f"fit t.csv {SMALL} --label kind", monkeypatch) == 0
     page = Path("runs/t/report.html").read_text()

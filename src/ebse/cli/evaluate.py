@@ -1,0 +1,80 @@
+"""``ebse evaluate``: accuracy with few labels, over many random choices of labeled rows."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from ebse._validation import count
+from ebse.cli._command import Array, Delimiter, Json, Run, command, require_existing
+from ebse.cli._show import say, say_json
+from ebse.workflow.run_folder import read_header
+
+app = command("evaluate", "evaluate runs/table", "evaluate runs/table labeled.csv --shots 1 5 10")
+
+ENOUGH = 30
+"""Labeled rows per class from which on the accuracy carries over to other rows."""
+
+
+@app.default
+def evaluate(
+    run: Run,
+    data: Annotated[Path | None, Parameter(help="Labeled rows. Default: those of the run.")] = None,
+    *,
+    shots: Annotated[
+        tuple[int, ...], Parameter(consume_multiple=True, negative=(), help="Labeled rows per class.")
+    ] = (1, 2, 5),
+    n_episodes: Annotated[int, Parameter(help="Random choices of labeled rows.")] = 100,
+    random_state: Annotated[int, Parameter(help="Seed of the choices.")] = 0,
+    delimiter: Delimiter = None,
+    array: Array = None,
+    json: Json = False,
+) -> None:
+    """Estimate the accuracy with few labels: labeled rows are chosen at random many times, the others tested.
+
+    Without DATA the accuracies are added to the page of the run.
+    """
+    read_header(run)
+    if data is not None:
+        require_existing(data)
+    from ebse.workflow import fit as workflow
+    from ebse.workflow.prediction import Labeled
+    from ebse.workflow.propagation import labeled_rows
+
+    for k in shots or (0,):
+        count("shots", k)
+    count("n_episodes", n_episodes)
+    fitted = workflow.load(run)
+    if data is None:
+        _ = fitted.classes
+        labeled = fitted.labeled()
+    else:
+        rows = fitted.read(data, delimiter=delimiter, array=array, labels=True)
+        if rows.labels is None:
+            raise ValueError(f"{data} must have the label column of the run, got none; fit with --label")
+        known = labeled_rows(rows.labels)
+        labeled = Labeled(rows.X[known], rows.labels[known].astype(str))
+    found = workflow.evaluate(
+        fitted,
+        labeled,
+        run if data is None else data,
+        shots=shots,
+        n_episodes=n_episodes,
+        random_state=random_state,
+    )
+    few = len(labeled.y) < ENOUGH * len(set(labeled.y.tolist()))
+    if json:
+        say_json({"rows": found.summary().to_dict("records"), "too_few_to_tell": few})
+    else:
+        say(str(found))
+        if few:
+            say(
+                f"Caution: {len(labeled.y)} labeled rows are few. All choices are made from the same rows, "
+                "and "
+                "the intervals cover these choices alone, not other rows."
+            )
+    if data is None:
+        workflow.keep_evaluation(fitted, found)
+        from ebse.report import write_report
+
+        write_report([run], run / workflow.PAGE)

@@ -1,0 +1,56 @@
+"""``ebse predict``: classes of rows, by the model of a run."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from ebse.cli._command import Array, Data, Delimiter, Force, Json, Run, command, named_after, require_existing
+from ebse.cli._show import say, say_json
+from ebse.workflow.run_folder import read_header
+
+app = command("predict", "predict runs/table new.csv", "predict runs/table new.csv --out answers.csv --json")
+
+
+@app.default
+def predict(
+    run: Run,
+    data: Data,
+    *,
+    out: Annotated[Path | None, Parameter(help="Table of predictions. Default: named after DATA.")] = None,
+    delimiter: Delimiter = None,
+    array: Array = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Predict the classes of rows; where they have labels, also the accuracy is printed."""
+    read_header(run)
+    require_existing(data)
+    from ebse.workflow.fit import load
+    from ebse.workflow.outputs import require_writable, write_predictions
+    from ebse.workflow.prediction import checked, predicted
+
+    fitted = load(run)
+    known = fitted.classes
+    path = require_writable(out or named_after(data, "predictions", ".csv"), force=force, suffixes=(".csv",))
+    rows = fitted.read(data, delimiter=delimiter, array=array, labels=True)
+    given = [] if rows.labels is None else [label for label in rows.labels if label is not None]
+    unknown = [label for label in given if label not in known]
+    if unknown:
+        raise ValueError(
+            f"{data} must have labels of the run ({', '.join(sorted(known))}), got {unknown[0]!r}; correct "
+            "it, or leave the column out"
+        )
+    labeled = fitted.labeled() if given else None
+    found = predicted(fitted.model, fitted.columns, rows.X)
+    write_predictions(path, rows, found)
+    facts: dict[str, Any] = {"predictions": str(path), "n_rows": len(rows.X), "predicted": found.counts()}
+    if labeled is not None:
+        facts |= checked(found, rows, labeled)._asdict()
+    if json:
+        say_json(facts)
+        return
+    say(f"Predictions: {path} ({', '.join(f'{name} {n}' for name, n in facts['predicted'].items())})")
+    if facts.get("n_labeled"):
+        learned = f" ({facts['n_learned']} more were labeled in the fit)" * bool(facts["n_learned"])
+        say(f"Accuracy: {facts['accuracy']:.1%} of {facts['n_labeled']} rows that have labels{learned}")
