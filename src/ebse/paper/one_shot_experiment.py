@@ -59,7 +59,7 @@ class _Study:
     def __init__(self, config: OneShotConfig, images: Images) -> None:
         # Any: no setting of a resolved configuration is None.
         self.config: Any = config
-        self.run: Any = None
+        self.run: Run
         self.images = images
         self.pool, self.labels = images.episodes
         self.pool = binarize(self.pool, self._binarization(), random_state=config.episode_seed)
