@@ -3,10 +3,10 @@
     python benchmarks/few_shot.py --data digits
     python benchmarks/few_shot.py --data FOLDER --seeds 0 1 2 --sweeps auto 50 --json PATH
 
-FOLDER holds the four idx.gz files of MNIST or Fashion-MNIST. An RBSE is trained on 50,000 unlabeled images for
-10 epochs, thresholded at 0.5 (or on all digits, gray). Episodes come from the last 16,000 images (or from the
-same digits); the 4,000 between are for choosing settings (``--choose``). Every method has the same episodes
-and the same logistic regression without penalty. ``--tiny`` only shows that it runs.
+FOLDER holds the four idx.gz files of MNIST or Fashion-MNIST. An RBSE is trained on 50,000 unlabeled images
+for 10 epochs, thresholded at 0.5 (or on all digits, gray). Episodes come from the last 16,000 images (or from
+the same digits); the 4,000 between are for choosing settings (``--choose``). Every method has the same
+episodes and the same logistic regression without penalty. ``--tiny`` only shows that it runs.
 """
 
 import argparse

@@ -71,9 +71,7 @@ class Report:
             print(f"{key:<32}{words[0]:>9}{words[1]:>8}  {verdict(key, found):<9}{span}".rstrip())
         for line in self.missing:
             print(f"left out: {line}")
-        print(
-            "\nratios of speeds, medians over rounds; draws_peak_mib in MiB and busy_default_vs_one_time: at most\n"
-        )
+        print(f"\nratios of speeds, medians over rounds; at most: {', '.join(sorted(AT_MOST))}\n")
         print(f"{'contestant':<56}{'per second':>12}  at its best")
         for group, contestant in self.contestants:
             print(f"{group + ': ' + contestant.name:<56}{contestant.rate:>12,.0f}  {contestant.setting}")

@@ -98,7 +98,7 @@ def curve(law: str, v: Tensor, test: Tensor, options: argparse.Namespace) -> Row
     """Exact test log-likelihood after some epochs of one run at a constant rate."""
     family, noise = LAWS[law]
     g = torch.Generator().manual_seed(options.seed)
-    first = initial_ensemble(v, 16, law=family, generator=g, **noise)
+    first = initial_ensemble(v, options.small, law=family, generator=g, **noise)
     m_step = EffectiveAscent(CURVE_RATE, schedule="constant")
     run = Training(first, m_step=m_step, monitors=(), generator=g)
     nats = [found(run, v, test).forward]
@@ -147,10 +147,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, help="where to write the rows")
     parser.add_argument("--plot", type=Path, help="where to draw the curves")
+    parser.add_argument("--small", type=int, default=16, help="hidden units of the small models")
+    parser.add_argument("--large", type=int, default=500, help="hidden units of the large models")
     parser.add_argument("--tiny", action="store_true", help="synthetic rows, two epochs, short annealing")
     options = parser.parse_args()
     if options.tiny:
         options.epochs, options.temperatures, options.chains, options.burn = 2, 20, 4, 4
+        options.small, options.large = 4, 24
         v, test = blobs(200), blobs(50, seed=1)
     elif options.mnist is None:
         parser.error("--mnist FOLDER (or EBSE_MNIST) must name the folder of MNIST's idx.gz files")
@@ -165,9 +168,7 @@ def main() -> None:
             if options.plot:
                 plot([row for row in rows if row["part"] == "curves"], options.plot)
             continue
-        K, n_epochs = (16, 2 if options.tiny else 50) if part == "small" else (500, options.epochs)
-        if options.tiny and part == "large":
-            K = 24
+        K, n_epochs = (options.small, 50) if part == "small" else (options.large, options.epochs)
         rows += [trained(part, law, K, n_epochs, v, test, options) for law in options.laws]
     if options.json:
         with in_place(options.json) as temporary:

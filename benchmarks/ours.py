@@ -21,7 +21,7 @@ LEARNING_RATE = 0.01
 
 
 def ensemble(law: str, v: Tensor, K: int) -> RestrictedBoltzmannEnsemble:
-    """Initial weights, and visible biases at the mean of the data, so that chains are as dense as the data."""
+    """Initial weights, and visible biases at the mean of the data: chains are as dense as the data."""
     W: Law = LAWS[law].start((v.shape[1], K), generator=generator())
     return RestrictedBoltzmannEnsemble(
         W=W, b=Point(v.mean(0).clamp(0.01, 0.99).logit()), c=Point(torch.zeros(K))

@@ -3,10 +3,10 @@
     python benchmarks/semi_supervised.py --data FOLDER|digits --seeds 0 1 2 --shots 1 2 5 --json PATH
 
 Labeled rows and test rows are images that no representation was learned from: the second half of these, or
-the first with ``--choose``, for choosing settings. Test rows are predicted inductively. Results in the file of
-``--json`` are not measured again, and representations in the folder of ``--keep`` are not learned again, as
-long as the code is the same. Libraries that are not installed are left out by name. ``--tiny`` only shows that
-everything runs.
+the first with ``--choose``, for choosing settings. Test rows are predicted inductively. Results in the file
+of ``--json`` are not measured again, and representations in the folder of ``--keep`` are not learned again,
+as long as the code is the same. Libraries that are not installed are left out by name. ``--tiny`` only shows
+that everything runs.
 """
 
 import argparse

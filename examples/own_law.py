@@ -1,8 +1,8 @@
-"""A law of one's own: connections that are mostly a little below their mean and now and then far above it.
+"""A custom law of the weights: shifted exponential, mostly a little below its mean and rarely far above it.
 
     python examples/own_law.py
 
-The law is checked against random numbers of NumPy's, then an ensemble is trained with it.
+The law is checked against random numbers of NumPy; then an ensemble is trained with it.
 """
 
 from typing import Self
@@ -17,9 +17,9 @@ from ebse.laws import Law
 
 
 class Exponential(Law):
-    """θ = θ_bar − s + s x, with x exponential of mean 1: K(t) = t (θ_bar − s) − log(1 − t s), for t s < 1.
+    """K(t) = t (θ_bar − s) − log(1 − t s) for t s < 1: θ = θ_bar − s + s x, x exponential of mean 1.
 
-    Tilted by t the law is exponential again, from the same lower end and with the scale s / (1 − t s).
+    The law tilted by t is exponential again, with the same lower bound and the scale s / (1 − t s).
     """
 
     names = ("theta_bar", "scale")
@@ -34,13 +34,13 @@ class Exponential(Law):
         return t * (self.theta_bar - self.scale) - torch.log1p(-t * self.scale)
 
     def draw(self, t: Tensor, u: Tensor) -> Tensor:
-        """The inverse distribution function of the tilted law; u has more bits than θ keeps."""
+        """The inverse distribution function of the tilted law at u, which has more bits than θ."""
         x = -torch.log(u).to(self.dtype)
         return self.theta_bar - self.scale + self.scale / (1 - t * self.scale) * x
 
     @staticmethod
     def project_(alpha: dict[str, Tensor]) -> None:
-        """Binary units tilt by 1, where K is infinite from a scale of 1 on."""
+        """Keep the scale below 1: binary units tilt by t = 1, where K is infinite for s >= 1."""
         alpha["scale"].clamp_(min=0, max=0.9)
 
     @classmethod
@@ -49,9 +49,9 @@ class Exponential(Law):
         return cls(0.01 * torch.randn(shape, generator=generator), torch.full(shape, 0.5))
 
 
-def main(seed: int = 0) -> None:
+def main(seed: int = 0, n_epochs: int = 100) -> None:
     """Check the law, train with it."""
-    # 1. Means and variances under a tilt are K' and K''; by hand, a weighted mean of untilted numbers.
+    # 1. Mean and variance of the tilted law are K' and K''; by hand, weighted moments of untilted numbers.
     law = Exponential(torch.tensor(1.0), torch.tensor(0.4))
     generator = torch.Generator().manual_seed(seed)
     theta = 0.6 + 0.4 * np.random.default_rng(seed).exponential(size=1_000_000)
@@ -66,21 +66,23 @@ def main(seed: int = 0) -> None:
             f"{law.variance(t):>9.3f}{drawn.var():>9.3f}"
         )
 
-    # 2. Twelve hidden units are few enough for the exact log-likelihood of digits, dark pixels or not.
+    # 2. With twelve hidden units the log-likelihood of binary digits is summed exactly.
     X = (load_digits().data > 7).astype(np.float32)
     start = RBSE(12, law=Exponential, n_epochs=0, random_state=seed).fit(X)
-    rbse = RBSE(12, law=Exponential, n_epochs=100, random_state=seed).fit(X)
-    rbm = RBSE(12, law="point", n_epochs=100, random_state=seed).fit(X)
+    rbse = RBSE(12, law=Exponential, n_epochs=n_epochs, random_state=seed).fit(X)
+    rbm = RBSE(12, law="point", n_epochs=n_epochs, random_state=seed).fit(X)
     print(f"log-likelihood before training {start.log_likelihood(X).forward:.2f}")
     print(f"log-likelihood after training  {rbse.log_likelihood(X).forward:.2f}")
     print(f"that of an RBM (law='point')   {rbm.log_likelihood(X).forward:.2f}")
     scale = rbse.alpha_["W"]["scale"]
     print(f"scale: 0.5 before, {scale.min():.2f} to {scale.max():.2f} after")
 
-    # 3. Models of a row, as under any law: over many of them the mean is the transform.
+    # 3. Posterior samples of the representation, as under any law: their mean is the transform.
     draws = rbse.sample_transform(X[:20], n_draws=5_000)
     error = np.abs(draws.mean(1) - rbse.transform(X[:20])).max()
-    print(f"5,000 models of a row: spread {draws.std(1).mean():.3f}, mean from transform {error:.3f}")
+    print(
+        f"5,000 samples a row: standard deviation {draws.std(1).mean():.3f}, mean from transform {error:.3f}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,14 +1,44 @@
-"""Examples run from an empty folder and say what they say they do."""
+"""Examples run from an empty folder, and print what their texts promise."""
 
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sklearn import datasets
+from sklearn.utils import Bunch
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+from ebse import RBSE
+from scripts import ROOT, start
+
+EXAMPLES = ROOT / "examples"
+TOO_LONG = {"few_labels", "own_energy"}
+"""Examples that take long on small data, too."""
+
+
+@pytest.mark.parametrize("name", sorted({path.stem for path in EXAMPLES.glob("*.py")} - TOO_LONG))
+def test_examples_start(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the first line to the last, on some of the digits and with two epochs."""
+    whole = datasets.load_digits()
+    few = Bunch(data=whole.data[:120], target=whole.target[:120], images=whole.images[:120])
+
+    def load_digits(return_X_y: bool = False) -> Any:
+        return (few.data, few.target) if return_X_y else few
+
+    def short(self: RBSE, X: Any, y: Any = None, fit: Any = RBSE.fit) -> Any:
+        n_epochs = 2 if self.n_epochs == "auto" else min(self.n_epochs, 2)
+        return fit(self.set_params(n_epochs=n_epochs), X, y)
+
+    monkeypatch.setattr(datasets, "load_digits", load_digits)
+    monkeypatch.setattr(RBSE, "fit", short)
+    monkeypatch.chdir(tmp_path)
+    start(EXAMPLES / f"{name}.py", monkeypatch=monkeypatch)
+    assert len(capsys.readouterr().out.splitlines()) > 1
 
 
 def run(name: str, folder: Path) -> str:
@@ -20,8 +50,7 @@ def run(name: str, folder: Path) -> str:
 
 @pytest.mark.slow
 def test_few_labels(tmp_path: Path) -> None:
-    said = run("few_labels.py", tmp_path)
-    assert "RBSEClassifier" in said
+    assert "RBSEClassifier" in run("few_labels.py", tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"components.png", "few_labels.png"}
 
 
@@ -90,7 +119,7 @@ def test_own_law(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_own_energy(tmp_path: Path) -> None:
-    """The places are found, and with them more than pixels by themselves have to say."""
+    """The positions are found, and the likelihood is above that of independent pixels."""
     lines = run("own_energy.py", tmp_path).splitlines()
     before, after, independent = (numbers(line)[-1] for line in lines[:3])
     assert after > before + 1

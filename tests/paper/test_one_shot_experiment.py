@@ -154,6 +154,19 @@ def test_more_queries_than_there_are_leave_no_folder(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+def test_chosen_methods_alone_are_run(tmp_path: Path) -> None:
+    config = OneShotConfig(**SMALL, laws=("point", "bernoulli"), methods=("1-NN", "Bernoulli chain states"))
+    all_steps(config, tmp_path)
+    assert {method for _, method, _ in results(tmp_path)} == set(config.methods)
+    assert [step.text for step in all_steps(config, tmp_path)] == ["done"]
+
+
+def test_unknown_methods_leave_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"methods must be one of 'pixels', .*, got '2-NN'"):
+        all_steps(OneShotConfig(methods=("2-NN",)), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_labels_need_not_begin_at_0() -> None:
     digits = load_digits()
     shifted = digits._replace(y=digits.y + 3)

@@ -34,7 +34,7 @@ def test_the_kernel_is_computed_once() -> None:
     clusterings = Clusterings(np.random.default_rng(0).random((2, 6, 3)), np.ones(2))
     kernels = clusterings.kernels
     assert clusterings.kernels is kernels
-    np.testing.assert_array_equal(kernels[1], propagation_kernel(clusterings.centers[1]))
+    np.testing.assert_allclose(kernels[1], propagation_kernel(clusterings.centers[1]), rtol=1e-7)
 
 
 def test_scores_are_normalized_sums_of_propagated_labels() -> None:

@@ -237,7 +237,7 @@ class _Table:
             return
         cell, name = words[0]
         columns = " ".join(repr(each) if " " in each else each for _, each in words)
-        remedy = f"leave out columns that are not needed with --drop {columns}, or take row names from one with --id"
+        remedy = f"leave out columns that are not needed with --drop {columns}, or name rows by one with --id"
         if self.wanted.label is None:
             remedy += ", or name the column of labels with --label"
         if re.fullmatch(r"[-+]?\d+,\d+", cell.strip()):

@@ -1,10 +1,10 @@
 """The section of the report about a fit to a user's own data."""
 
-import csv
 from functools import partial
 from pathlib import Path
 
 from ebse.io import read_arrays
+from ebse.io.cells import read_cells
 from ebse.report import drawings
 from ebse.report.parts import Heading, Line, Pair, Part, Picture, Row, Section, Stat, Table, Text
 from ebse.report.summaries import REFERENCE, accuracies, accuracy_lines
@@ -159,8 +159,7 @@ def _labels(folder: Path, row: Row) -> list[Part]:
 
 
 def _predictions(path: Path) -> tuple[list[str], list[list[str]]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        header, *lines = [*csv.reader(file)] or [[]]
+    header, *lines = read_cells(path) or [[]]
     if len(header) < 4 or any(len(line) != len(header) for line in lines):
         raise ValueError(f"{path} must be as ebse wrote it, got another table; restore it, or fit again")
     return header, lines

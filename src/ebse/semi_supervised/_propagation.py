@@ -49,8 +49,11 @@ class Clusterings:
 
     @cached_property
     def kernels(self) -> Array:
-        """G = (I − α S)⁻¹ of each clustering (n, k, k), computed on first use."""
-        return np.stack([propagation_kernel(centers) for centers in self.centers])
+        """G = (I − α S)⁻¹ of each clustering (n, k, k), computed on first use.
+
+        In single precision: a product with G takes as long as reading G.
+        """
+        return np.stack([propagation_kernel(centers).astype(np.float32) for centers in self.centers])
 
     def assign(self, Z: Array) -> Assignments:
         """Soft assignments of each row of Z (N, r) to its nearest centers, ∝ exp(−|z − c|² / width).
@@ -109,8 +112,8 @@ class Clusterings:
         y = np.zeros((assigned.shape[0], n_classes))
         y[rows, target] = 1 / np.bincount(target, minlength=n_classes)[target]
         sources = (assigned.T @ y).reshape(n, k, n_classes)
-        found: Array = (self.kernels @ sources).reshape(n * k, n_classes)
-        return found
+        found: Array = (self.kernels @ sources.astype(self.kernels.dtype)).reshape(n * k, n_classes)
+        return found.astype(np.float64)
 
 
 def assignments(at: Any, weights: Any, *, n_rows: int, n_centers: int) -> Assignments:
@@ -187,8 +190,11 @@ def propagate(
     ----------
     D.-H. Lee, "Pseudo-label: the simple and efficient semi-supervised learning method", 2013.
     """
-    # In double precision once, rather than at every product.
-    unlabeled = [assigned.astype(np.float64) for assigned in unlabeled]
+    # In double precision once, rather than at every product; astype of a sparse matrix would sort it, too.
+    unlabeled = [
+        sparse.csr_matrix((at.data.astype(np.float64), at.indices, at.indptr), shape=at.shape)
+        for at in unlabeled
+    ]
     own = [c.propagated(at, target, n_classes) for c, at in zip(clusterings, labeled, strict=True)]
     label_scores = scores = [normalized(x) for x in own]
     weights: Array = np.ones(n_classes)
@@ -265,12 +271,15 @@ def most_covering(similarity: Array, weights: Array, covered_by: Index, allowed:
     functions", 1978. K. Wei, R. Iyer and J. Bilmes, "Submodularity in data subset selection and active
     learning", 2015.
     """
+    weights = weights.astype(similarity.dtype)
     covered = similarity[covered_by].max(0, initial=0)
     order: list[int] = []
     left = np.zeros(len(similarity), dtype=bool)
     left[allowed] = True
+    added = np.empty_like(similarity)
     while len(order) < n and left.any():
-        gains = np.maximum(similarity - covered, 0) @ weights
+        np.maximum(np.subtract(similarity, covered, out=added), 0, out=added)
+        gains = added @ weights
         best = int(np.where(left, gains, -1).argmax())
         order.append(best)
         left[best] = False

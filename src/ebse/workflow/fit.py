@@ -1,8 +1,8 @@
 """A fit to a user's own data in a run folder: it can be stopped and resumed, and is used from there.
 
 Label propagation (:class:`ebse.SpreadingClassifier`) where there are labels and most rows have none;
-otherwise, and where a setting of it is given, an ensemble (:class:`ebse.RBSE`), with a classifier if there are
-labels. Torch is imported only for an ensemble.
+otherwise, and where a setting of it is given, an ensemble (:class:`ebse.RBSE`), with a classifier if there
+are labels. Torch is imported only for an ensemble.
 """
 
 import shutil
