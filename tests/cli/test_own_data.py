@@ -260,7 +260,7 @@ def test_evaluation_is_kept_once(
     assert len(first) == 8
     assert answer("evaluate run --shots 2 --n-episodes 4", monkeypatch, capsys)["rows"]
     assert kept() == {key: 4 if key[1] == 2 else 3 for key in first}
-    assert "How well few labels do" in (folder / "run" / "report.html").read_text()
+    assert "Accuracy with few labels" in (folder / "run" / "report.html").read_text()
     before = held(folder / "run")
     assert answer("evaluate run rows.csv --shots 1 --n-episodes 2", monkeypatch, capsys)["rows"]
     assert held(folder / "run") == before

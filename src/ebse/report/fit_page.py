@@ -3,8 +3,8 @@
 from functools import partial
 from pathlib import Path
 
-from ebse.io import read_arrays
-from ebse.io.cells import read_cells
+from ebse.io import read_arrays, read_cells
+from ebse.io.cells import is_number
 from ebse.report import drawings
 from ebse.report.parts import Heading, Line, Pair, Part, Picture, Row, Section, Stat, Table, Text
 from ebse.report.summaries import REFERENCE, accuracies, accuracy_lines
@@ -134,7 +134,7 @@ def _labels(folder: Path, row: Row) -> list[Part]:
     head = ("row", "predicted", *header[3:])
     unlabeled = [line for line in lines if not line[1]]
     doubtful = sorted(unlabeled, key=lambda line: max(map(float, line[3:])))
-    to_label = [lines[n - 1] for n in row.get("label_next", ())] or doubtful
+    to_label = [lines[n - 1] for n in row.get("label_next", ()) if n <= len(lines)] or doubtful
     reason = (
         "Labels of these rows inform most about other rows."
         if row.get("label_next")
@@ -160,7 +160,9 @@ def _labels(folder: Path, row: Row) -> list[Part]:
 
 def _predictions(path: Path) -> tuple[list[str], list[list[str]]]:
     header, *lines = read_cells(path) or [[]]
-    if len(header) < 4 or any(len(line) != len(header) for line in lines):
+    if len(header) < 4 or any(
+        len(line) != len(header) or not all(map(is_number, line[3:])) for line in lines
+    ):
         raise ValueError(f"{path} must be as ebse wrote it, got another table; restore it, or fit again")
     return header, lines
 

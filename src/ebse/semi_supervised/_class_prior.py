@@ -64,7 +64,7 @@ def class_weights(p: Array, prior: Array, *, softness: float = 0) -> Array:
 
     References
     ----------
-    R. Sinkhorn, "A relationship between arbitrary positive matrices and doubly stochastic matrices", 1964.
+    R. Sinkhorn, "Diagonal equivalence to matrices with prescribed row and column sums", 1967.
     L. Chizat et al., "Scaling algorithms for unbalanced optimal transport problems", 2018 (for softness).
     """
     weights = np.ones(p.shape[1])

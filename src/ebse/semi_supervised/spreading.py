@@ -107,7 +107,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     representation : transformer, FrozenEstimator, list of these or None, default None
         What distances are measured in. A transformer is fitted to all rows; a fitted one in a
         ``FrozenEstimator`` is used as it is; several in a list are averaged like clusterings. None: the
-        inputs, which suits up to some thousand rows; ``ContrastiveFeatures()`` suits tens of thousands.
+        inputs, which suits up to 10,000 rows; ``ContrastiveFeatures()`` suits more.
     n_clusterings : int, default 6
         k-means clusterings of each representation. More give smoother probabilities, at proportional cost;
         2 to 10.
@@ -117,8 +117,8 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         that of distinct labeled rows, 1,000 at most.
     n_rounds : int, default 5
         Rounds of pseudo-labeling; 0 propagates the labels alone. All classes have the same total weight: if
-        their sizes differ much give ``class_prior``, or pass 0. Every group of rows should have a label, as a
-        group of another class is assigned to the nearest one.
+        their sizes differ much give ``class_prior``; if it is unknown, 0 does less harm. Every class should
+        have a label, as rows of a class without one are predicted as a neighboring class.
     class_prior : None, "equal" or mapping, default None
         Class probabilities among the unlabeled rows, if they are known: "equal", or a mapping from class to
         probability. A wrong prior does harm.
@@ -152,8 +152,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     D. Zhou et al., "Learning with local and global consistency", 2004 (label propagation).
     D.-H. Lee, "Pseudo-label: the simple and efficient semi-supervised learning method", 2013.
     S. P. Lloyd, "Least squares quantization in PCM", 1982 (k-means).
-    R. Sinkhorn, "A relationship between arbitrary positive matrices and doubly stochastic matrices", 1964
-    (class prior).
+    R. Sinkhorn, "Diagonal equivalence to matrices with prescribed row and column sums", 1967 (class prior).
     K. Wei, R. Iyer and J. Bilmes, "Submodularity in data subset selection and active learning", 2015
     (coverage by facility location).
 

@@ -212,7 +212,8 @@ def versions() -> dict[str, str]:
 def _is_sound(row: Row) -> bool:
     """Whether a result has a kind, and the fields of that kind with their types."""
     return isinstance(row.get("kind"), str) and all(
-        name in row and holds(row[name]) for name, holds in FIELDS.get(row["kind"], {}).items()
+        holds(row[name]) if name in row else name in OPTIONAL
+        for name, holds in FIELDS.get(row["kind"], {}).items()
     )
 
 
@@ -252,10 +253,13 @@ FIELDS = {
     "accuracy": {
         "method": lambda x: isinstance(x, str),
         "n_shots": _is_count,
+        "seed": lambda x: x is None or _is_count(x),
         "accuracies": lambda x: isinstance(x, list) and len(x) > 0 and all(map(_is_number, x)),
     },
 }
 """Fields of the results that fits and experiments share, for files that somebody edited."""
+OPTIONAL = ("n_sweeps", "label_next", "seconds")
+"""Fields that may be absent."""
 
 
 def _is_foreign(folder: Path) -> bool:
