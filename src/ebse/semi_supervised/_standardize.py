@@ -13,6 +13,8 @@ Array = npt.NDArray[Any]
 
 BLOCK = 4_096
 """Rows that are processed at once: memory for intermediate results does not grow with N."""
+N_ORIGIN = 256
+"""Rows whose mean is the origin."""
 
 
 class Standardizer(NamedTuple):
@@ -21,7 +23,7 @@ class Standardizer(NamedTuple):
     representation: Any
     """A fitted transformer, or None for the inputs."""
     origin: npt.NDArray[np.float64]
-    """One of the rows (r,): relative to it, single precision keeps differences of large numbers."""
+    """Near the rows (r,): relative to it, single precision keeps differences of large numbers."""
     mean: npt.NDArray[np.float32]
     """Relative to the origin (r,)."""
     scale: np.float32
@@ -60,7 +62,8 @@ class Standardizer(NamedTuple):
 
 def standardize(representation: Any, X: Array) -> tuple[Standardizer, npt.NDArray[np.float32]]:
     """The standardizer of the rows X (N, D), and their standardized representation (N, r)."""
-    origin = represented(representation, X[:1])[0].astype(np.float64)
+    # Near the data, so that float32 holds the differences; a mean, as files must not hold a row itself.
+    origin = represented(representation, X[:N_ORIGIN]).mean(0, dtype=np.float64)
     total, squares, blocks = np.zeros(len(origin)), 0.0, []
     for b in row_blocks(len(X)):
         shifted = represented(representation, X[b]) - origin
