@@ -131,6 +131,7 @@ def test_numbers_of_the_rows_are_on_the_page(tmp_path: Path) -> None:
             "kind": "training",
             "seed": 0,
             "model": "point",
+            "seconds": 1.0,
             "history": [{"epoch": 1.0, "pseudo_log_likelihood": -3.0}],
         },
     ]
@@ -195,7 +196,10 @@ def test_other_folders_are_refused(tmp_path: Path) -> None:
 
 
 def test_figures_as_files(tmp_path: Path) -> None:
-    rows = [*ROWS_OF_TWO_SEEDS, {"kind": "training", "seed": 0, "model": "point", "history": []}]
+    rows = [
+        *ROWS_OF_TWO_SEEDS,
+        {"kind": "training", "seed": 0, "model": "point", "seconds": 1.0, "history": []},
+    ]
     run = made(tmp_path / "run", rows)
     write_report([run], tmp_path / "r.html", figures=tmp_path / "figures")
     found = sorted((tmp_path / "figures").iterdir())
@@ -222,6 +226,8 @@ def fitted(folder: Path, source: str, **more: Any) -> Path:
         "labels": {"$5_{x}": 1, "<b>&": 2},
         "predicted": {"$5_{x}": 2, "<b>&": 4},
         "source": source,
+        "n_sweeps": 0,
+        "label_next": [],
         **more,
     }
     rows = [labels, {"kind": "finished", "n_rows": 6, "n_columns": 3}]

@@ -31,7 +31,6 @@ MODELS = {
     ),
 }
 """Name and description of the model, by the source of its predictions."""
-MODELS["spreading"] = MODELS["propagation"]
 WITHOUT_LABELS = ("ensemble", "An ensemble of RBMs with random weights, trained on all rows without labels.")
 
 
@@ -92,7 +91,7 @@ def _settings(config: Row, found: dict[str, Row], model: str) -> list[Line]:
     columns = [words for words, name in options.items() if config.get(name)]
     if columns:
         lines.append(("columns", ", ".join(columns)))
-    if found.get("labels", {}).get("source") in ("propagation", "spreading"):
+    if found.get("labels", {}).get("source") == "propagation":
         lines.append(("class prior", config.get("class_prior") or "not given"))
         lines.append(("pseudo-labeling rounds", str(config["n_rounds"])))
     if "training" in found:
