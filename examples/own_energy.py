@@ -5,8 +5,8 @@
 Each of two hidden units switches a blob on a line of ten pixels. The energy is not linear in the position θ
 of a blob, so that integrals over θ have no closed form: chains move θ by Langevin steps, and gradients are
 Monte Carlo estimates. Learned are the law of the positions, a mean and a standard deviation for each unit,
-and three numbers. The model is small enough to sum over all states and a grid of positions, which gives the exact
-log-likelihood.
+and three numbers. The model is small enough to sum over all states and a grid of positions, which gives the
+exact log-likelihood.
 """
 
 import torch
