@@ -77,8 +77,8 @@ class EffectiveAscent:
         """An ascent from the ensemble; ``mu`` is the mean of the data."""
         if ensemble.visible != "binary":
             raise ValueError(
-                "visible must be 'binary' for EffectiveAscent, got 'real': the likelihood of real units depends "
-                "on more than K(1); use GradientAscent"
+                "visible must be 'binary' for EffectiveAscent, got 'real', for which more than K(1) matters; "
+                "use GradientAscent"
             )
         if ensemble.dtype not in (torch.float32, torch.float64):
             raise TypeError(
