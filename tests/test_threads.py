@@ -117,7 +117,7 @@ def trained(
     m_step = EffectiveAscent(0.2, momentum=momentum, settle_every=2)
     run = Training(start, e_step=e_step, m_step=m_step, batch_size=80, generator=g).fit(v, 2)
     assert run._engine._fused is not None
-    return {**run._engine.climb.tensors(), **run._engine.memory}
+    return {**run._engine.ascent.tensors(), **run._engine.memory}
 
 
 @pytest.mark.parametrize("law", [Point, Bernoulli, Gaussian])

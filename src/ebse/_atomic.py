@@ -21,6 +21,28 @@ def in_place(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def remove_partial(folder: Path) -> None:
+    """Remove temporary files that killed processes left in a folder."""
+    for path in folder.glob(".*.partial"):
+        pid = path.name.split(".")[-2]
+        if pid.isdecimal() and not _is_running(int(pid)):
+            path.unlink(missing_ok=True)
+
+
+def _is_running(pid: int) -> bool:
+    """Whether a process of this machine has the number."""
+    if os.name != "posix":
+        # Elsewhere signal 0 would end the process.
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OverflowError, PermissionError):
+        return True
+    return True
+
+
 def write_npz(path: Path, **arrays: Any) -> None:
     """Write arrays by name to a compressed npz file, atomically."""
     import numpy as np

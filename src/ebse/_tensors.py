@@ -1,4 +1,4 @@
-"""Checks of tensors that callers pass: finite, in range, of one shape."""
+"""Checks of tensors: finite, in range, of one shape."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from torch import Tensor
 
 def as_float_tensor(name: str, value: Tensor | float | Sequence[float]) -> Tensor:
     """``value`` as a finite floating tensor; integers become the default float type."""
-    # A tensor is taken as it is, with its graph; anything else is copied, so that it cannot change later.
+    # A tensor is kept, with its graph; anything else is copied, so that it cannot change later.
     x = value if isinstance(value, Tensor) else torch.as_tensor(value).clone()
     if x.is_complex():
         raise TypeError(f"{name} must be real, got {x.dtype}; pass its real part")
@@ -43,7 +43,7 @@ def same_shape(**arrays: Tensor) -> list[Tensor]:
             f"{' and '.join(arrays)} must broadcast to one shape, got {found}; "
             "give them the same shape or make one a scalar"
         ) from None
-    # A scalar follows the array it is paired with, so that 0.5 does not widen or narrow weights.
+    # A scalar takes the type of the array that it is paired with.
     dtype = max(arrays.values(), key=lambda x: (x.ndim, x.element_size())).dtype
     return [x.to(dtype).expand(shape) for x in arrays.values()]
 

@@ -1,4 +1,4 @@
-"""Noise that is a function of (key, row, unit), so that chunks and threads do not change it.
+"""Counter-based random numbers: a function of (key, row, unit), independent of chunks and threads.
 
 A generator supplies one 64-bit key per call; everything below counts from that key. The last axis of an
 array counts units, the axes before it count rows. Row r of a key has the seed mix(key + r * golden),
@@ -20,18 +20,18 @@ LAST_SHIFT = 31
 _WORD = 2**64
 
 UNIT_STEP = 0x9E3779B9
-"""What the counter of a row advances by from unit to unit."""
+"""Increment of the counter of a row from unit to unit."""
 UNIT_MIX = ((16, 0x7FEB352D), (15, 0x846CA68B))
 """Shifts and factors of the hash of a unit, Wellons' "lowbias32" (2018)."""
 UNIT_LAST_SHIFT = 16
 
 Window = tuple[slice, ...]
 Numbers = npt.NDArray[np.uint64]
-"""Numbers of chains, which say where the noise of each is."""
+"""Numbers of chains, which select the random numbers of each."""
 
 
 def draw_key(generator: torch.Generator) -> int:
-    """One 64-bit key, the only number a call takes from its generator."""
+    """One 64-bit key, the only number that a call draws from its generator."""
     require_generator(generator)
     word = torch.randint(
         -(2**63), 2**63 - 1, (), generator=generator, device=generator.device, dtype=torch.int64
@@ -40,7 +40,7 @@ def draw_key(generator: torch.Generator) -> int:
 
 
 def require_generator(generator: torch.Generator) -> None:
-    """Say what a generator is where something else was passed."""
+    """Require a torch.Generator."""
     if not isinstance(generator, torch.Generator):
         raise TypeError(
             f"generator must be a torch.Generator, got {generator!r}; "
@@ -65,7 +65,7 @@ def uniform(
     device: torch.device | None = None,
     numbers: Numbers | None = None,
 ) -> Tensor:
-    """u in (0, 1), float64, the part ``window`` of the array ``shape`` that belongs to ``key``.
+    """u in (0, 1), float64: the part ``window`` of the array ``shape`` of random numbers of ``key``.
 
     The first axis counts chains: 0, 1, … or by the ``numbers`` given.
 
@@ -83,7 +83,7 @@ def uniform(
 def words(
     key: int, shape: tuple[int, ...], window: Window = (), numbers: Numbers | None = None
 ) -> npt.NDArray[np.uint32]:
-    """31-bit words of the part ``window`` of the array ``shape`` that belongs to ``key``."""
+    """31-bit words: the part ``window`` of the array ``shape`` of random words of ``key``."""
     if not shape:
         return words(key, (1,))[0:1].reshape(())
     window = window + (slice(None),) * (len(shape) - len(window))
@@ -114,7 +114,7 @@ def mix(z: Numbers) -> None:
 
 
 def bernoulli(probability: Tensor, key: int, numbers: Numbers | None = None) -> Tensor:
-    """Binary draws with the given probabilities: 1 where u < probability."""
+    """Binary samples with the given probabilities: 1 where u < probability."""
     u = uniform(key, tuple(probability.shape), device=probability.device, numbers=numbers)
     drawn = u < probability
     return drawn.to(probability.dtype)

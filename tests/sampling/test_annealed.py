@@ -124,7 +124,7 @@ class Late(Path):
 
     __slots__ = ()
 
-    def walk(
+    def anneal(
         self, v: Tensor, betas: list[float], key: int, tick: Callable[[], None]
     ) -> tuple[Tensor, Tensor]:
         log_w = torch.zeros(len(v))
@@ -141,7 +141,7 @@ def test_forward_weights_are_unbiased(
     """E[w] = ζ / Z_0 with few temperatures, where weights vary."""
     path = kind(*small.effective(), torch.zeros(small.D))
     v = torch.randint(2, (N, small.D), generator=generator).double()
-    log_w, _ = path.walk(v, annealed.temperatures(3), 17, lambda: None)
+    log_w, _ = path.anneal(v, annealed.temperatures(3), 17, lambda: None)
     assert log_w.std() > 0.2
     log_zeta = float(exact.log_zeta(small))
     assert means_depart((log_w + path.log_base() - log_zeta).exp(), torch.ones(())) is biased
@@ -153,7 +153,7 @@ def test_reverse_weights_are_unbiased(
 ) -> None:
     """E[w] = Z_0 / ζ from exact samples."""
     path = kind(*small.effective(), torch.zeros(small.D))
-    log_w, _ = path.walk(model_rows(small, N, generator), annealed.temperatures(3)[::-1], 17, lambda: None)
+    log_w, _ = path.anneal(model_rows(small, N, generator), annealed.temperatures(3)[::-1], 17, lambda: None)
     assert log_w.std() > 0.2
     log_zeta = float(exact.log_zeta(small))
     assert means_depart((log_w + log_zeta - path.log_base()).exp(), torch.ones(())) is biased

@@ -3,7 +3,10 @@
 import errno
 import os
 import pickle
+import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -59,7 +62,7 @@ def begin(name: str, folder: Path, v: Any = None, **options: Any) -> Training:
 
 
 @pytest.fixture(autouse=True)
-def heard_signals() -> Iterator[None]:
+def signals() -> Iterator[None]:
     """SIGINT as at a terminal: a process in the background of a shell ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
@@ -156,7 +159,7 @@ def test_signals_stop_after_the_mini_batch_and_save(
         yield DATA[30:].float()
 
     with pytest.raises(
-        exception, match=r"stopped after step \d+ \(epoch \d\); go on with ebse.training.resume\('"
+        exception, match=r"stopped after step \d+ \(epoch \d\); continue with ebse.training.resume\('"
     ):
         begin("fused", tmp_path / "broken", chunks)
     facts, _ = RunFolder(tmp_path / "broken").read()
@@ -174,7 +177,9 @@ def test_an_interrupted_run_without_a_folder_can_go_on(generator: torch.Generato
         yield DATA[30:]
 
     run = Training(initial_ensemble(DATA, 3, generator=generator), batch_size=25, generator=generator)
-    with pytest.raises(KeyboardInterrupt, match=r"stopped after step 3 .*; fit of the same Training goes on"):
+    with pytest.raises(
+        KeyboardInterrupt, match=r"stopped after step 3 .*; fit of the same Training continues"
+    ):
         run.fit(chunks, 2)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert len(run.fit(DATA, 2).history) == 2
@@ -210,7 +215,7 @@ def test_a_diverged_state_is_not_written(tmp_path: Path, generator: torch.Genera
         run.fit(DATA, 5, folder=tmp_path, every_minutes=0)
     _, tensors = RunFolder(tmp_path).read()
     assert all(torch.isfinite(x).all() for x in tensors.values())
-    assert tensors["climb/W/x"].abs().max() < 80
+    assert tensors["ascent/W/x"].abs().max() < 80
 
 
 def test_other_monitors_are_refused(broken: Path) -> None:
@@ -250,7 +255,7 @@ def test_options_are_checked_before_any_work(
 def test_an_existing_run_is_not_overwritten(tmp_path: Path) -> None:
     begin("fused", tmp_path)
     with pytest.raises(
-        FileExistsError, match=r"must not hold a run already, got one; go on with it by ebse.training.resume"
+        FileExistsError, match=r"must not hold a run already, got one; continue it by ebse.training.resume"
     ):
         begin("fused", tmp_path)
 
@@ -356,3 +361,33 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path, monkeypatch: pyt
     begin("fused", tmp_path / "whole")
     one, two = (tmp_path / part / "model.safetensors" for part in ("whole", "broken"))
     assert one.read_bytes() == two.read_bytes()
+
+
+@pytest.mark.parametrize("every_epochs", [1, None], ids=["at a checkpoint", "at the end"])
+def test_a_removed_folder_is_not_recreated(tmp_path: Path, every_epochs: int | None) -> None:
+    """The run stops with an error; a new folder would lack its other files."""
+    folder = tmp_path / "above" / "run"
+
+    def remove(row: Row) -> None:
+        if row["epoch"] == 2:
+            shutil.rmtree(tmp_path / "above")
+
+    with pytest.raises(FileNotFoundError, match=r"above.run was removed while the run was training"):
+        begin("fused", folder, callback=remove, every_epochs=every_epochs)
+    assert not list(tmp_path.iterdir())
+
+
+def test_temporary_files_of_killed_processes_are_removed(broken: Path) -> None:
+    """A file of a process that still runs stays, and so does any other file."""
+    killed = subprocess.Popen([sys.executable, "-c", "pass"])
+    killed.wait()
+    stale = broken / f".checkpoint-000000000009.safetensors.{killed.pid}.partial"
+    in_use = broken / f".model.safetensors.{os.getpid()}.partial"
+    other = broken / ".notes.partial"
+    for path in (stale, in_use, other):
+        path.write_bytes(b"half")
+    RunFolder(broken)
+    assert not stale.exists()
+    assert in_use.exists()
+    assert other.exists()
+    in_use.unlink()

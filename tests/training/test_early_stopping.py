@@ -36,7 +36,7 @@ def test_a_run_that_overfits_stops_and_keeps_the_best(on: str, generator: torch.
     found = stopping.gain(run.ensemble, v, held_out)
     assert found == pytest.approx(watched[best])
     assert found > watched[-1]
-    # Whoever goes on goes on from there.
+    # Whoever goes on continues from there.
     kept = run.ensemble.W.effective()
     torch.testing.assert_close(run.fit(v, 0).ensemble.W.effective(), kept, rtol=1e-12, atol=1e-12)
 
@@ -45,7 +45,7 @@ def test_without_it_the_last_ensemble_counts(generator: torch.Generator) -> None
     run, v, held_out = overfitting("free_energy_gap", generator)
     run.fit(v, 20, held_out=held_out)
     assert len(run.history) == 20
-    assert torch.equal(run.ensemble.W.effective(), run._engine.climb.ensemble.W.effective())
+    assert torch.equal(run.ensemble.W.effective(), run._engine.ascent.ensemble.W.effective())
 
 
 def test_a_gain_must_be_large_enough(generator: torch.Generator) -> None:

@@ -19,7 +19,7 @@ from ebse.training import (
     Training,
     initial_ensemble,
 )
-from ebse.training.optim.effective_ascent import EffectiveClimb
+from ebse.training.optim.effective_ascent import EffectiveState
 from ebse.training.optim.m_step import OFFSET_RATE
 from examples import LAWS, ensemble
 from laws.test_own_law import Signs
@@ -33,9 +33,9 @@ def phases(N: int = 5, M: int = 4) -> Phases:
     return Phases(State(v[:N], h[:N]), State(v[N:], h[N:]))
 
 
-def climb(law: str, **settings: object) -> EffectiveClimb:
+def ascent(law: str, **settings: object) -> EffectiveState:
     mu = torch.linspace(0.2, 0.7, D) if settings.get("centered", True) else torch.zeros(D)
-    return EffectiveAscent(**settings).begin(ensemble(law, D=D, K=K), mu)  # type: ignore[arg-type]
+    return EffectiveAscent(**settings).start(ensemble(law, D=D, K=K), mu)  # type: ignore[arg-type]
 
 
 def slopes(both: Phases, mu: Tensor, lam: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -57,7 +57,7 @@ def slopes(both: Phases, mu: Tensor, lam: Tensor) -> tuple[Tensor, Tensor, Tenso
 @pytest.mark.parametrize(("momentum", "decay"), [(0.0, 0.0), (0.7, 0.0), (0.0, 0.3), (0.7, 0.3)])
 def test_two_steps_against_loops(law: str, centered: bool, momentum: float, decay: float) -> None:
     rate = 0.05
-    up = climb(
+    up = ascent(
         law, learning_rate=rate, momentum=momentum, weight_decay=decay, centered=centered, settle_every=1
     )
     W, b, c = (x.clone() for x in (up.W, up.b, up.c))
@@ -87,7 +87,7 @@ def test_the_centered_step_climbs_the_exact_likelihood() -> None:
     v_model, h_model = exact.states(D), exact.states(K)
     mean_h = small.mean_h_given_v(DATA)
     rate = 1e-5
-    up = EffectiveAscent(learning_rate=rate, schedule="constant").begin(small, DATA.mean(0))
+    up = EffectiveAscent(learning_rate=rate, schedule="constant").start(small, DATA.mean(0))
     # Every state as often as its probability says, in a million rows.
     weights = log_joint.flatten()
     v = v_model.repeat_interleave(len(h_model), 0)
@@ -184,7 +184,7 @@ def test_a_law_of_the_users_own_follows(generator: torch.Generator) -> None:
     run = Training(first, m_step=EffectiveAscent(0.3, settle_every=1), batch_size=20, generator=generator)
     run.fit(DATA, 20)
     torch.testing.assert_close(
-        run.ensemble.W.effective(), run._engine.climb.acting.W.effective(), rtol=0, atol=1e-6
+        run.ensemble.W.effective(), run._engine.ascent.collapsed.W.effective(), rtol=0, atol=1e-6
     )
 
 

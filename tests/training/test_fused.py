@@ -6,8 +6,8 @@ import torch
 from ebse.kernels import products
 from ebse.laws import Bernoulli, Gaussian, Law, Point
 from ebse.training import ContrastiveDivergence, EffectiveAscent, Training, initial_ensemble
-from ebse.training.optim._followers import AnyLaw, FusedBernoulli, FusedGaussian
-from ebse.training.optim.effective_ascent import EffectiveClimb
+from ebse.training.optim._settled_laws import FusedBernoulli, FusedGaussian, PlainLaw
+from ebse.training.optim.effective_ascent import EffectiveState
 
 D, K, N = 13, 7, 46
 
@@ -33,8 +33,8 @@ def training(
     if not fused:
         run.fit(data(density), 0)
         engine = run._engine
-        engine.climb = EffectiveClimb(m_step, start, data(density).mean(0), fused=False)
-        engine._set_going = lambda: None  # type: ignore[method-assign]
+        engine.ascent = EffectiveState(m_step, start, data(density).mean(0), fused=False)
+        engine._choose_step = lambda: None  # type: ignore[method-assign]
         engine._fused = None
     return run.fit(data(density), steps)
 
@@ -85,15 +85,15 @@ def test_other_noise_would_be_found_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("law", "kind"), [(Point, AnyLaw), (Bernoulli, FusedBernoulli), (Gaussian, FusedGaussian)]
+    ("law", "kind"), [(Point, PlainLaw), (Bernoulli, FusedBernoulli), (Gaussian, FusedGaussian)]
 )
 def test_single_precision_takes_the_kernels(law: type[Law], kind: type) -> None:
-    for dtype, expected in ((torch.float32, kind), (torch.float64, AnyLaw)):
+    for dtype, expected in ((torch.float32, kind), (torch.float64, PlainLaw)):
         g = torch.Generator().manual_seed(0)
-        climb = EffectiveAscent().begin(
+        ascent = EffectiveAscent().start(
             initial_ensemble(data().to(dtype), K, law=law, generator=g), data().mean(0).to(dtype)
         )
-        assert type(climb._followers["W"]) is expected
+        assert type(ascent._laws["W"]) is expected
 
 
 def test_very_negative_weights_can_be_learned() -> None:
@@ -105,5 +105,7 @@ def test_very_negative_weights_can_be_learned() -> None:
     run = Training(start, m_step=m_step, batch_size=20, monitors=(), generator=g)
     law = run.fit(v, 100).ensemble.W
     assert law.effective().min() < -10
-    torch.testing.assert_close(law.effective(), run._engine.climb.acting.W.effective(), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        law.effective(), run._engine.ascent.collapsed.W.effective(), rtol=1e-4, atol=1e-4
+    )
     assert torch.isfinite(law.alpha["theta_bar"]).all()

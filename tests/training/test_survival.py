@@ -18,14 +18,14 @@ from ebse.training import (
     Training,
 )
 from ebse.training.monitors import Row
-from ebse.training.optim.gradient_ascent import AlphaClimb
+from ebse.training.optim.gradient_ascent import GradientState
 from learning import DATA, D, K, log_likelihood, start
 
 
-def climb_of(run: Training) -> AlphaClimb:
-    climb = run._engine.climb
-    assert isinstance(climb, AlphaClimb)
-    return climb
+def state_of(run: Training) -> GradientState:
+    ascent = run._engine.ascent
+    assert isinstance(ascent, GradientState)
+    return ascent
 
 
 def test_each_epoch_is_one_row_and_one_call(
@@ -111,7 +111,7 @@ def test_a_diverging_run_stops_and_keeps_what_it_had(
     for letter, law in run.ensemble.laws.items():
         for name, value in law.alpha.items():
             assert torch.isfinite(value).all()
-            assert torch.equal(value, climb_of(run).alpha[letter][name])
+            assert torch.equal(value, state_of(run).alpha[letter][name])
 
 
 def test_an_infinite_effective_weight_is_divergence(generator: torch.Generator) -> None:
@@ -174,7 +174,7 @@ def test_an_interruption_within_a_step_takes_it_back(
             run.fit(DATA, 1)
     for letter, law in run.ensemble.laws.items():
         for name, value in law.alpha.items():
-            assert torch.equal(value, climb_of(run).alpha[letter][name])
+            assert torch.equal(value, state_of(run).alpha[letter][name])
 
 
 def test_training_keeps_a_regauged_ensemble(generator: torch.Generator) -> None:
@@ -194,7 +194,7 @@ def test_offsets_follow_the_data(generator: torch.Generator) -> None:
     )
     h = run.ensemble.mean_h_given_v(DATA).mean(0)
     run.fit(DATA, 1)
-    offsets = climb_of(run).offsets
+    offsets = state_of(run).offsets
     assert offsets is not None
     torch.testing.assert_close(offsets.mu, DATA.mean(0))
     torch.testing.assert_close(offsets.lam, 0.99 * torch.full((K,), 0.5) + 0.01 * h)

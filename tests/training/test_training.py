@@ -10,7 +10,7 @@ from torch import Tensor
 from ebse.laws import Bernoulli, Gaussian, Law, Point
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.training import Algorithm1, ContrastiveDivergence, EStep, GradientAscent, Training
-from ebse.training.optim.gradient_ascent import AlphaClimb
+from ebse.training.optim.gradient_ascent import GradientState
 from examples import LAWS, ensemble
 from learning import DATA, D, K, log_likelihood, start
 
@@ -119,23 +119,23 @@ def test_weight_decay_pulls_the_means_of_w_towards_zero() -> None:
 def test_momentum_and_schedule_reach_the_optimizer(generator: torch.Generator) -> None:
     rates: list[float] = []
 
-    def watched(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+    def recording(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         optimizer = torch.optim.SGD(groups)
         optimizer.register_step_pre_hook(lambda o, *_: rates.append(o.param_groups[0]["lr"]))
         return optimizer
 
-    m_step = GradientAscent(learning_rate=0.4, schedule="linear", optimizer=watched)
+    m_step = GradientAscent(learning_rate=0.4, schedule="linear", optimizer=recording)
     Training(start(Point, generator), m_step=m_step, batch_size=30, generator=generator).fit(DATA, 2)
     assert rates == pytest.approx([0.4, 0.3, 0.2, 0.1])
     rates.clear()
-    m_step = GradientAscent(learning_rate=0.4, schedule=lambda done: 0.5**done, optimizer=watched)
+    m_step = GradientAscent(learning_rate=0.4, schedule=lambda done: 0.5**done, optimizer=recording)
     Training(start(Point, generator), m_step=m_step, batch_size=30, generator=generator).fit(DATA, 1)
     assert rates == pytest.approx([0.4, 0.4 * 0.5**0.5])
     small = start(Point, generator)
     run = Training(small, m_step=GradientAscent(momentum=0.7), generator=generator)
-    climb = run._engine.climb
-    assert isinstance(climb, AlphaClimb)
-    assert all(group["momentum"] == 0.7 for group in climb._optimizer.param_groups)
+    ascent = run._engine.ascent
+    assert isinstance(ascent, GradientState)
+    assert all(group["momentum"] == 0.7 for group in ascent._optimizer.param_groups)
 
 
 def test_centered_biases_give_back_what_w_really_changed() -> None:

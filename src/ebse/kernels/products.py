@@ -1,9 +1,9 @@
-"""Matrix products with units most of which are 0: sums over the others, which are listed once.
+"""Matrix products with sparse binary units: sums over the units that are not 0, which are listed once.
 
-In v W a row of W takes part in the result of an example or it does not. At the density of MNIST, 13 %, the
-products of a step of contrastive divergence take half the time of dense ones in batches of 100, and a quarter
-in batches of 10. Each thread has its own rows of W in all of them, so that these stay in its cache. The plain
-twins are :func:`torch.mm` and :meth:`torch.Tensor.addmm_`, which also serve where units are dense.
+At the density of MNIST, 13 %, the products of a step of contrastive divergence take half the time of dense
+ones in batches of 100, and a quarter in batches of 10. Each thread works on a part of the rows of W, so that
+these stay in its cache. The plain versions are :func:`torch.mm` and :meth:`torch.Tensor.addmm_`, which are
+also used where units are dense. Results are the same bits on any number of threads.
 """
 
 from typing import final
@@ -18,35 +18,36 @@ from ebse.kernels.units import draw, draw_row, mean_and_draw, mean_and_draw_row,
 from ebse.kernels.words import F32, U64, called, kernel, part
 
 DENSE, NARROW = 0.3, 100
-"""Share of units that are not 0 above which, and hidden units below which, dense products serve. At 784 × 400
-both take the same time at a share of 0.35 to 0.4; with few hidden units listing costs more than it saves."""
+"""Fraction of units that are not 0 above which, and hidden units below which, dense products are used. At
+784 × 400 both take the same time at a fraction of 0.35 to 0.4; with few hidden units the lists cost more than
+they save."""
 
 FEW = 64
-"""Examples up to which h Wᵀ is faster here than in the library of matrix products."""
+"""Rows up to which h Wᵀ is faster here than in the library of matrix products."""
 
 MANY = 512
-"""Rows of both phases up to which sums go straight into W: rounding it every eight rows does no harm yet."""
+"""Rows of both phases up to which sums go directly into W: rounding it every eight rows is harmless."""
 
 MOST_PARTS = 8
-"""Parts of W, one for each thread: more of them would make many partial sums."""
+"""Largest number of parts of W, one for each thread."""
 
 W_PARTS = 2
-"""Parts of the sum over the rows of W in v W."""
+"""Parts of the sum over the rows of W in v W: fixed, because the order of a sum changes its last bits."""
 
 AT_ONCE = 8
-"""Numbers that a processor adds at once: the work of a sum counts for so much less."""
+"""Numbers that a processor adds at once, by which the work of a sum is divided."""
 
 Array = npt.NDArray[np.generic]
 Lists = tuple[Array, Array, Array]
-"""Rows of v, the units of each that are not 0, and how many these are."""
+"""Rows of v, the indices of their units that are not 0, and the numbers of these."""
 
 
 @final
 class Products:
     """v W, h Wᵀ and vᵀ h for the rows of one array v (N, D) and a matrix W (D, K), with draws on the way.
 
-    Rows of v are taken or drawn first, which lists their units that are not 0; ``n_rows`` is how many may
-    be asked for at once.
+    Rows of v are listed or sampled first, which finds their units that are not 0; ``n_rows`` is the largest
+    number of rows at once.
     """
 
     def __init__(self, v: Tensor, W: Tensor, n_rows: int) -> None:
@@ -55,7 +56,7 @@ class Products:
         shape = v.shape if self._listing else (len(v), 0)
         self._lists = v.numpy(), np.empty(shape, dtype=np.int32), np.zeros(len(v), dtype=np.int32)
         self._parts: dict[tuple[int, int], Lists] = {}
-        # By first row, and only for the choice between lists and the dense product.
+        # By first row, for the choice between lists and the dense product.
         self._n_on: dict[int, int] = {}
         self._W_array = W.numpy()
         self._a = W.new_empty(n_rows, W.shape[1])
@@ -63,13 +64,13 @@ class Products:
         self._partial = np.empty((W_PARTS, *self._a.shape), dtype=np.float32)
 
     def take(self, first: int, last: int) -> None:
-        """List the rows of v from ``first`` to ``last``, which somebody wrote."""
+        """List the units of the rows of v from ``first`` to ``last``, after they were written."""
         if self._listing:
             lists = self._rows(first, last)
             self._n_on[first] = _take(lists[0].size, *lists)
 
     def draw(self, first: int, a: Array, bias: Array, key: int) -> None:
-        """v = 1 where u < sigmoid(a + bias), u the noise of ``key``, in the rows from ``first`` on."""
+        """v = 1 where u < sigmoid(a + bias), u the random numbers of ``key``, from row ``first`` on."""
         lists = self._rows(first, first + len(a))
         if self._listing:
             self._n_on[first] = _draw(a.size, a, bias, U64(key), *lists)
@@ -77,7 +78,7 @@ class Products:
             draw(a.size, a, bias, U64(key), numbered(len(a), None), lists[0])
 
     def hidden(self, first: int, bias: Array, key: int, weight: float, *, mean: Array, drawn: Array) -> None:
-        """mean = weight · sigmoid(v W + bias) of the rows from ``first`` on, and draws of these units."""
+        """mean = weight · sigmoid(v W + bias) of the rows from ``first`` on, and samples of these units."""
         n, K = mean.shape
         lists = self._rows(first, first + n)
         work = self._work(self._n_on.get(first, 0), lists, K)
@@ -107,7 +108,7 @@ class Products:
             _add_outer(work, *lists, h.numpy(), _n_parts(), into.numpy(), F32(keep), F32(weight))
 
     def _work(self, n_on: int, lists: Lists, K: int) -> int | None:
-        """The work of adding up n_on listed rows, or None where the dense product serves."""
+        """The work of adding up n_on listed rows, or None where the dense product is used."""
         return None if not self._listing or n_on > DENSE * lists[0].size else n_on * K // AT_ONCE
 
     def _rows(self, first: int, last: int) -> Lists:
@@ -120,9 +121,9 @@ class Products:
 
 
 def contrasts(v: Array, h: Array, n: int, *, sums_v: Array, sums_h: Array) -> None:
-    """Mean of the first n rows of v (n + m, D) and of h (n + m, K), and the first n against the other m.
+    """Mean of the first n rows of v (n + m, D) and of h (n + m, K), and its difference from the other m.
 
-    h is weighted by 1/n and −1/m already, v is not; ``sums`` (2, ·) take the mean and the difference.
+    h is already weighted by 1/n and −1/m, v is not; ``sums`` (2, ·) receive the mean and the difference.
     """
     _contrasts((v.size + h.size) // AT_ONCE, v, h, n, sums_v, sums_h)
 
@@ -133,10 +134,10 @@ def _n_parts() -> int:
 
 @part
 def _list_row(v, listed):  # type: ignore[no-untyped-def]
-    """List the units of one example that are not 0; their number."""
+    """List the units of one row that are not 0, and return their number."""
     r = 0
     for i in range(len(v)):
-        # Written in any case, and overwritten by the next one, which saves a branch.
+        # Always written, and overwritten by the next one, which avoids a branch.
         listed[r] = i
         r += 1 if v[i] != F32(0.0) else 0
     return r
@@ -163,7 +164,7 @@ def _draw(a, bias, key, v, listed, n_listed):  # type: ignore[no-untyped-def]
 
 @called
 def _position(listed, i):  # type: ignore[no-untyped-def]
-    """Where i stands, or would stand, in a list."""
+    """The position of i in a sorted list, or where it would be inserted."""
     low, high = 0, len(listed)
     while low < high:
         middle = (low + high) >> 1
@@ -176,7 +177,7 @@ def _position(listed, i):  # type: ignore[no-untyped-def]
 
 @part
 def _add_rows(X, rows, weights, n, total):  # type: ignore[no-untyped-def]
-    """total (K) += Σ_r weights_r X[rows_r]; eight rows at a time, so that it is seldom loaded and stored."""
+    """total (K) += Σ_r weights_r X[rows_r]; eight rows at a time, to save loads and stores."""
     K, r = total.shape[0], 0
     while r + 8 <= n:
         x0, x1, x2, x3 = X[rows[r]], X[rows[r + 1]], X[rows[r + 2]], X[rows[r + 3]]
@@ -297,22 +298,22 @@ def _add_outer(v, listed, n_listed, h, n_parts, into, keep, weight):  # type: ig
     K = h.shape[1]
     for one in prange(n_parts):
         start, stop = one * D // n_parts, (one + 1) * D // n_parts
-        # The lists of these columns: which examples have the unit on.
-        examples = np.empty((stop - start, N), dtype=np.int32)
+        # For each column of v: the rows in which it is not 0.
+        rows_of = np.empty((stop - start, N), dtype=np.int32)
         weights = np.empty((stop - start, N), dtype=np.float32)
-        n_examples = np.zeros(stop - start, dtype=np.int32)
+        n_rows_of = np.zeros(stop - start, dtype=np.int32)
         for n in range(N):
             v_n, listed_n = v[n], listed[n, : n_listed[n]]
             for r in range(_position(listed_n, start), _position(listed_n, stop)):
                 i = listed_n[r]
-                m = n_examples[i - start]
-                examples[i - start, m], weights[i - start, m] = n, weight * v_n[i]
-                n_examples[i - start] = m + 1
+                m = n_rows_of[i - start]
+                rows_of[i - start, m], weights[i - start, m] = n, weight * v_n[i]
+                n_rows_of[i - start] = m + 1
         apart = np.empty(K, dtype=np.float32)
         for i in range(start, stop):
             into_i = into[i]
             if N > MANY:
-                # So that W is rounded once for all rows.
+                # W is then rounded once for all rows.
                 total = apart
                 for j in range(K):
                     total[j] = F32(0.0)
@@ -321,7 +322,7 @@ def _add_outer(v, listed, n_listed, h, n_parts, into, keep, weight):  # type: ig
                 if keep != F32(1.0):
                     for j in range(K):
                         total[j] *= keep
-            _add_rows(h, examples[i - start], weights[i - start], n_examples[i - start], total)
+            _add_rows(h, rows_of[i - start], weights[i - start], n_rows_of[i - start], total)
             if N > MANY:
                 for j in range(K):
                     into_i[j] = keep * into_i[j] + total[j]

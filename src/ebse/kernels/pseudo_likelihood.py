@@ -1,4 +1,4 @@
-"""Pseudo-log-likelihoods of binary rows, unit by unit; the plain twin is in :mod:`ebse.training.monitors`."""
+"""Pseudo-log-likelihood of binary rows; the plain version is in :mod:`ebse.training.monitors`."""
 
 import numpy as np
 import torch
@@ -9,13 +9,13 @@ from ebse.kernels.row_sweeps import array, log
 from ebse.kernels.words import F32, exp, kernel, sigmoid
 
 SMALLEST, LARGEST = F32(1e-37), 88.0
-"""Of numbers that have a logarithm in single precision, and of those that have an exponential."""
+"""Smallest number with a logarithm, and largest with an exponential, in single precision."""
 
 
 def pseudo_terms(v: Tensor, a: Tensor, W: Tensor, b: Tensor, every: int = 1) -> Tensor:
     """Σ_i log P(v_i | v_−i) of binary rows v (N, D) with hidden inputs a (N, K), float32 on the CPU.
 
-    Of row n the terms i = n mod min(every, D), + every, …, scaled up to all.
+    Of row n only the terms i = n mod min(every, D), + every, … are summed, and scaled up to all.
 
     log odds of v_i are b_i + Σ_j log(1 − p_j + p_j e^W_ij) where v_i = 0, and
     b_i − Σ_j log(1 − p_j + p_j e^−W_ij) where it is 1, with p_j = sigmoid(a_j): one logarithm a connection.
@@ -43,7 +43,7 @@ def _pseudo(v, a, up, down, b, every, total):  # type: ignore[no-untyped-def]
             odds = F32(0.0)
             for j in range(K):
                 odds += log(max(absent[j] + p[j] * factor[j], SMALLEST))
-            # Towards the state that the unit is in.
+            # Log odds of the state that the unit is in.
             towards = b[i] - odds if on else -(b[i] + odds)
             found -= log(one + exp(-abs(towards))) - min(towards, F32(0.0))
             n_terms += 1

@@ -1,4 +1,4 @@
-"""Models that were drawn at one place and are read at another, and binary draws from probabilities."""
+"""Hidden inputs on one row with weights sampled at another state, and binary samples of probabilities."""
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from ebse.kernels.words import F32, U32, U64, kernel, row_seed, sigmoid, word
 
 
 def draw_binary(mean: Tensor, key: int, numbers: rng.Numbers | None = None) -> Tensor:
-    """1 where u < mean (N, n), u the noise of ``key``; the plain twin is :func:`ebse.rng.bernoulli`."""
+    """1 where u < mean (N, n), u the random numbers of ``key``; plain version: :func:`ebse.rng.bernoulli`."""
     if not fast(mean):
         return rng.bernoulli(mean, key, numbers)
     drawn = torch.empty(mean.shape, dtype=mean.dtype)
@@ -31,9 +31,9 @@ def bernoulli_read(
     numbers: rng.Numbers | None,
     a: Tensor,
 ) -> None:
-    """a (N, K) gains Σ_i v_i W_ij, W_ij given the tilt v_s,i h_j of binary chains v_s (N, D), h (N, K).
+    """Add Σ_i v_i W_ij to a (N, K), W_ij sampled given the tilt v_s,i h_j of binary v_s (N, D), h (N, K).
 
-    Chain n reads its model on row ``source``[n] of v, where it also is if there is no v_s.
+    The input of chain n is row ``source``[n] of v, which is also its state without v_s.
     """
     read_at = source.numpy()
     state_at = read_at if state_v is None else np.arange(len(h))

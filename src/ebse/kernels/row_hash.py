@@ -1,4 +1,4 @@
-"""Numbers for rows, made of what is in them."""
+"""Hashes of rows by their values."""
 
 import numpy as np
 from numba import prange
@@ -6,14 +6,14 @@ from numba import prange
 from ebse.kernels.words import F32, GOLDEN, U64, kernel, mixed
 
 STEPS = F32(2**20)
-"""Values that differ by less than half of one in so many are the same."""
+"""Values are rounded to multiples of 1 / STEPS."""
 MISSING = F32(2.0)
-"""What NaN counts as: no value of a unit."""
+"""The value that NaN is hashed as: no unit has it."""
 
 
 @kernel
 def number_rows(v, numbers):  # type: ignore[no-untyped-def]
-    """A 64-bit number for each row of v (N, D): Σ_i mix(x_i + i · golden), mixed, x_i being v_i in steps."""
+    """A 64-bit hash of each row of v (N, D): mix(Σ_i mix(x_i + i · golden)), x_i = v_i · STEPS rounded."""
     for n in prange(len(v)):
         v_n, total = v[n], U64(0)
         for i in range(v.shape[1]):

@@ -1,7 +1,8 @@
-"""One pass over the rows of W for Bernoulli and Gaussian connections; the plain twin is in ``sampling.rows``.
+"""One pass over the rows of W for Bernoulli and Gaussian connections.
 
-For chain n and row i: W_i· is drawn given v_i and h, v_i′ given Σ_j W_ij h_j + b_i, and v_i′ W_i· is added to
-the input of the hidden units. A row of one chain is all of θ that is ever held.
+For chain n and row i: W_i· is sampled given v_i and h, v_i′ given Σ_j W_ij h_j + b_i, and v_i′ W_i· is added
+to the input of the hidden units. Only one row of W of one chain is in memory at a time. The plain version is
+``pass_over_rows`` of :mod:`ebse.sampling`.
 """
 
 from typing import NamedTuple, Self
@@ -19,7 +20,7 @@ from ebse.kernels.units import uniform
 from ebse.kernels.words import F32, I32, U32, U64, Kernel, kernel, part, row_seed, sigmoid, word
 
 CHAINS = 8
-"""Chains that pass a row of W together, while it is in the nearest cache."""
+"""Chains that use a row of W together, while it is in the cache."""
 
 _F64 = np.float64
 _MIDDLE, _LARGEST = I32(2**30), I32(2**31 - 1)
@@ -41,16 +42,16 @@ class Presence(NamedTuple):
         return cls(theta_bar, prior, tilted)
 
     def arrays(self) -> tuple[npt.NDArray[np.generic], ...]:
-        """The three as the kernels take them."""
+        """The three as arrays for the kernels."""
         return self.theta_bar.numpy(), self.prior.numpy(), self.tilted.numpy()
 
 
 def bernoulli_pass(
     W: Presence, v: Tensor, h: Tensor, b: Tensor, keys: tuple[int, int], *, a: Tensor
 ) -> Tensor:
-    """v′ ~ P(v | h, θ) of binary chains v (N, D) and h (N, K); a (N, K) gains Σ_i v_i′ W_ij.
+    """v′ ~ P(v | h, θ) of binary chains v (N, D) and h (N, K); Σ_i v_i′ W_ij is added to a (N, K).
 
-    b is (N, D), or (1, D) where all chains share it; the keys are those of W and of v′.
+    b is (N, D), or (1, D) for all chains; the keys are those of W and of v′.
     """
     v_new = torch.empty(v.shape, dtype=v.dtype)
     W_key, v_key = (U64(key) for key in keys)
@@ -82,7 +83,7 @@ def gaussian_pass(
 
 
 def array(x: Tensor) -> npt.NDArray[np.generic]:
-    """A tensor as the kernels take it: row by row, without its graph."""
+    """A tensor as an array for the kernels: contiguous, without its graph."""
     return x.detach().contiguous().numpy()
 
 
@@ -114,7 +115,7 @@ fraction: Kernel = intrinsic(_fraction)
 
 @part
 def log(x):  # type: ignore[no-untyped-def]
-    """log x of a positive, normal float32: Cephes' logf, which vectorizes."""
+    """log x of a positive, normal float32: logf of the Cephes library, which vectorizes."""
     e, m = F32(exponent(x)), fraction(x)
     small = m < F32(0.707106781)
     e = e - F32(1.0) if small else e
@@ -135,8 +136,8 @@ def log(x):  # type: ignore[no-untyped-def]
 
 @part
 def normal(word):  # type: ignore[no-untyped-def]
-    """Φ⁻¹(u) in float32 for u = (word + 1/2) 2^−31: M. J. Wichura's PPND7, algorithm AS 241 (1988)."""
-    # The distance to the nearer end, so that both tails are as exact as float32 allows.
+    """Φ⁻¹(u) in float32 for u = (word + 1/2) 2^−31: PPND7, algorithm AS 241 (Wichura 1988)."""
+    # The distance to the nearer end keeps both tails as exact as float32 allows.
     mirrored = I32(_LARGEST - word)
     below = word < mirrored
     nearer = word if below else mirrored
@@ -163,7 +164,7 @@ def threshold(q):  # type: ignore[no-untyped-def]
 
 @part
 def _unit(key, n, i, x):  # type: ignore[no-untyped-def]
-    """Unit i of chain n with input x, as :mod:`ebse.kernels.units` draws it."""
+    """Unit i of chain n with input x, sampled as in :mod:`ebse.kernels.units`."""
     low, high = row_seed(key, U64(n))
     return F32(1.0) if uniform(low, high, U32(i)) < sigmoid(x) else F32(0.0)
 
@@ -192,7 +193,7 @@ def _bernoulli_pass(v, h, theta_bar, prior, tilted, b, W_key, v_key, v_new, a): 
                 down = F32(0.0)
                 if v[n, i] > F32(0.0):
                     for j in range(K):
-                        # Both are loaded: a load under a condition would keep the loop from vectorizing.
+                        # Both are loaded: a conditional load would keep the loop from vectorizing.
                         absent, present, theta = prior_i[j], tilted_i[j], theta_i[j]
                         bound = present if h_n[j] > F32(0.0) else absent
                         W_j = theta if word(low, high, U32(j)) <= bound else F32(0.0)

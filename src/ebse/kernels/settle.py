@@ -1,6 +1,6 @@
-"""Settling of the noise of a Bernoulli or Gaussian law, in place and in one pass.
+"""Settling of the noise of a Bernoulli or Gaussian law to a new K(1), in place and in one pass.
 
-The plain twins are :func:`ebse.laws.bernoulli.settle_absence` and :meth:`ebse.laws.Gaussian.settled`.
+The plain versions are :func:`ebse.laws.bernoulli.settle_absence` and :meth:`ebse.laws.Gaussian.settled`.
 """
 
 from numba import prange
@@ -17,7 +17,7 @@ def settle_absence(before, after, absent, share, epsilon):  # type: ignore[no-un
         for j in range(before_i.shape[0]):
             w, new, s = before_i[j], after_i[j], absent_i[j]
             x, p = exp(-w), one - s
-            # Both slopes times p, which saves a division.
+            # Both derivatives times p, which saves a division.
             A, C = p * (one - s * x), one - x
             s -= share * (new - w) * C * p / (A * A + share * C * C)
             most = (one - epsilon) * exp(min(new, F32(0.0)))

@@ -1,4 +1,4 @@
-"""Binary units from their inputs: sigmoid and draw in one pass, and the plain twins."""
+"""Binary units from their inputs: sigmoid and sampling in one pass, and the plain versions."""
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ _HALF = F32(0.5)
 
 
 def fast(x: Tensor) -> bool:
-    """Whether the kernels serve a tensor: float32 on the CPU."""
+    """Whether the kernels support a tensor: float32 on the CPU."""
     return x.device.type == "cpu" and x.dtype == torch.float32
 
 
@@ -28,7 +28,7 @@ def mean_units(a: Tensor, bias: Tensor, *, mean: Tensor) -> None:
 def draw_units(
     a: Tensor, bias: Tensor, key: int, *, drawn: Tensor, numbers: rng.Numbers | None = None
 ) -> None:
-    """drawn = 1 where u < sigmoid(a + bias), u the noise of ``key`` in the rows of these ``numbers``."""
+    """drawn = 1 where u < sigmoid(a + bias), u the random numbers of ``key`` in rows ``numbers``."""
     if fast(a):
         draw(a.numel(), a.numpy(), bias.numpy(), U64(key), numbered(len(a), numbers), drawn.numpy())
     else:
@@ -36,7 +36,7 @@ def draw_units(
 
 
 def numbered(n: int, numbers: rng.Numbers | None) -> rng.Numbers:
-    """The numbers of n rows, 0, 1, … where none are given."""
+    """The numbers of n rows: as given, or 0, 1, … in order."""
     return np.arange(n, dtype=np.uint64) if numbers is None else numbers
 
 
@@ -84,6 +84,6 @@ def draw(a, bias, key, numbers, drawn):  # type: ignore[no-untyped-def]
 
 @kernel
 def mean_and_draw(a, bias, key, weight, mean, drawn):  # type: ignore[no-untyped-def]
-    """mean = weight · sigmoid(a + bias), and the draws of :func:`draw_units`, in one pass over arrays."""
+    """mean = weight · sigmoid(a + bias), and the samples of :func:`draw_units`, in one pass over arrays."""
     for row in prange(len(a)):
         mean_and_draw_row(a[row], bias, key, row, weight, mean[row], drawn[row])

@@ -1,4 +1,4 @@
-"""What the kernels are made of: compilation, the words of :mod:`ebse.rng`, exp in single precision."""
+"""Basics of the kernels: compilation, the random words of :mod:`ebse.rng`, exp in single precision."""
 
 import os
 import zlib
@@ -19,7 +19,7 @@ from ebse import rng
 F32, I32, U32, U64 = np.float32, np.int32, np.uint32, np.uint64
 
 ARITHMETIC = {"contract", "nsz", "arcp", "reassoc"}
-"""Liberties the compiler has with floating point; it must still respect NaN and infinity."""
+"""Floating-point transformations that the compiler may use; NaN and infinity are respected."""
 
 GOLDEN = U64(rng.GOLDEN)
 (_SHIFT_1, _FACTOR_1), (_SHIFT_2, _FACTOR_2) = ((U64(shift), U64(factor)) for shift, factor in rng.MIX)
@@ -27,7 +27,7 @@ _SHIFT_3 = U64(rng.LAST_SHIFT)
 _LOW, _HALF = U64(0xFFFFFFFF), U64(32)
 
 SHARED = 2**15
-"""Elements from which on a kernel is worth more than one thread, as torch has it for its own loops."""
+"""Elements from which on a kernel uses several threads; torch has the same limit for its loops."""
 
 Kernel = Callable[..., Any]
 
@@ -38,11 +38,11 @@ _DIGEST = f"{zlib.crc32(b''.join(path.read_bytes() for path in _SOURCES)):08x}"
 
 
 def kernel(function: Kernel) -> Kernel:
-    """The function compiled twice, for one thread and for as many as torch uses; kept on disk if possible.
+    """The function compiled twice, for one thread and for as many as torch uses; cached on disk if possible.
 
-    It is called as f(n_elements, …). Where Numba's threads are OpenMP's, they are torch's own and awake when
-    the next matrix product comes. They do not survive a fork, nor does a single thread need them: there
-    the plain loop runs.
+    It is called as f(n_elements, …). Where Numba uses OpenMP, its threads are those of torch, and still
+    spinning when the next matrix product starts. They do not exist after a fork: the loop for one thread runs
+    then.
     """
     alone, shared = _compiled(function, parallel=False), _compiled(function, parallel=True)
 
@@ -52,7 +52,7 @@ def kernel(function: Kernel) -> Kernel:
         n_threads = torch.get_num_threads()
         if n_threads == 1 or os.getpid() != _PROCESS:
             return alone(*arguments)
-        # One of Numba's threading layers ends the process when two Python threads enter it at once.
+        # One of the threading layers of Numba ends the process when two Python threads enter it at once.
         with _ONE_AT_A_TIME:
             before, wanted = numba.get_num_threads(), min(n_threads, numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
             if before == wanted:
@@ -61,7 +61,8 @@ def kernel(function: Kernel) -> Kernel:
                 numba.set_num_threads(wanted)
                 result = shared(*arguments)
                 numba.set_num_threads(before)
-            # Numba's first parallel loop sets the number of OpenMP's threads, which is torch's, to its own.
+            # The first parallel loop of Numba sets the number of threads of OpenMP, and so of torch, to its
+            # own.
             if torch.get_num_threads() != n_threads:
                 torch.set_num_threads(n_threads)
             return result
@@ -70,24 +71,24 @@ def kernel(function: Kernel) -> Kernel:
 
 
 def _compiled(function: Kernel, *, parallel: bool) -> Kernel:
-    # Numba's files on disk are named after the function alone, whatever it was compiled for and whatever has
-    # become of the parts that other files put into it.
+    # Cache files of Numba are named after the function alone: neither its options nor the source of the parts
+    # that are inlined from other files count.
     named = FunctionType(function.__code__, function.__globals__, function.__name__)
     named.__qualname__ = f"{function.__name__}_{'shared' if parallel else 'alone'}_{_DIGEST}"
-    # With Python's error model every division would be a branch, and no loop with one would vectorize.
+    # With the error model of Python every division is a branch, and loops with one do not vectorize.
     options: dict[str, Any] = {"fastmath": ARITHMETIC, "nogil": True, "error_model": "numpy"}
     try:
         return numba.njit(cache=True, parallel=parallel, **options)(named)  # type: ignore[no-any-return]
     except RuntimeError:
-        # Numba finds no folder that it may write to: every process compiles for itself.
+        # No writable folder for the cache: every process compiles.
         return numba.njit(parallel=parallel, **options)(named)  # type: ignore[no-any-return]
 
 
 part = numba.njit(inline="always")
-"""A piece of a kernel, compiled into it."""
+"""A part of a kernel, inlined."""
 
 called: Callable[[Kernel], Kernel] = numba.njit(fastmath=ARITHMETIC, error_model="numpy", nogil=True)
-"""A piece of a kernel, compiled once and called: loops that would take long to compile in every place."""
+"""A part of a kernel, compiled once and called: loops that would take long to compile wherever inlined."""
 
 
 @part
@@ -109,7 +110,7 @@ def row_seed(key, row):  # type: ignore[no-untyped-def]
 
 
 def _word(context, low, high, unit):  # type: ignore[no-untyped-def]
-    """The 31-bit word of a unit, in 32-bit instructions: 0.3 ns where Numba's widened integers take 0.8."""
+    """The 31-bit word of a unit, in 32-bit instructions: 0.3 ns, against 0.8 with widened integers."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         def constant(x: int) -> ir.Constant:
@@ -146,7 +147,7 @@ _from_bits: Kernel = intrinsic(_reinterpret)
 
 @part
 def exp(x):  # type: ignore[no-untyped-def]
-    """e^x in float32, within 2 units in the last place, from −87 to 88: Cephes' expf, which vectorizes."""
+    """e^x in float32, within 2 units in the last place, from −87 to 88: expf of Cephes, which vectorizes."""
     x = min(max(x, F32(-87.0)), F32(88.0))
     n = np.floor(x * F32(1.44269504) + F32(0.5))
     r = x - n * F32(0.693359375)

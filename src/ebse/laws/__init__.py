@@ -1,4 +1,4 @@
-"""Laws of random parameters: each is known through its cumulant generating function."""
+"""Laws of random parameters, each given by its cumulant generating function K(t)."""
 
 from ebse.laws.bernoulli import Bernoulli
 from ebse.laws.gaussian import Gaussian

@@ -1,4 +1,4 @@
-"""The Bernoulli law of appendix A: a connection is present with probability p, or absent."""
+"""The Bernoulli law of appendix A (DropConnect): a connection is present with probability p, or absent."""
 
 from typing import Self, final
 
@@ -10,14 +10,14 @@ from ebse._tensors import as_float_tensor, same_shape, within
 from ebse.laws.law import Alpha, Law, small_normal
 
 EPSILON = 1e-4
-"""Training keeps p in [ε, 1 − ε] (end of appendix B), so that no connection becomes certain."""
+"""Training keeps p in [ε, 1 − ε] (end of appendix B), so that no connection becomes deterministic."""
 
 
 def log_mixture(logit_p: Tensor, x: Tensor) -> Tensor:
     """log(1 − p + p e^x) for p = sigmoid(logit_p), exactly 0 at x = 0.
 
-    softplus(l + x) − softplus(l) cancels where l is large and positive, as a gauge transformation
-    makes it; there the same identity is written for the other branch of softplus.
+    softplus(l + x) − softplus(l) cancels where l is large and positive, as after a gauge transformation;
+    there the same identity is written for the other branch of softplus.
     """
     low = log1p_exp(logit_p + x) - log1p_exp(logit_p)
     high = x + log1p_exp(-logit_p - x) - log1p_exp(-logit_p)
@@ -25,7 +25,7 @@ def log_mixture(logit_p: Tensor, x: Tensor) -> Tensor:
 
 
 def log1p_exp(x: Tensor) -> Tensor:
-    """log(1 + e^x), exact where torch's own default already cuts off (20, an error of 2e-9)."""
+    """log(1 + e^x), also beyond 20, where the default of torch returns x (an error of 2e-9)."""
     return softplus(x, threshold=50)
 
 
@@ -51,10 +51,24 @@ def settle_absence(before: Tensor, after: Tensor, absent: Tensor, share: float) 
 
 @final
 class Bernoulli(Law):
-    """θ = θ_bar with probability p, else 0: K(t) = log(1 − p + p exp(t θ_bar)).
+    """K(t) = log(1 − p + p exp(t θ_bar)): θ = θ_bar with probability p, else 0 (DropConnect).
 
-    Tilted by t, the connection is present with q(t) = sigmoid(logit p + t θ_bar)  (A4).
+    Under the tilt t the connection is present with probability q(t) = sigmoid(logit p + t θ_bar)  (A4).
 
+    Parameters
+    ----------
+    theta_bar : Tensor or float
+        Strength of a connection that is present.
+    p : Tensor or float
+        Probability that it is present, in (0, 1). Smaller values are more noise; 0.5 is usual.
+
+    References
+    ----------
+    L. Wan, M. Zeiler, S. Zhang, Y. LeCun and R. Fergus, "Regularization of neural networks using
+    DropConnect", 2013.
+
+    Examples
+    --------
     >>> law = Bernoulli(torch.tensor([1.0]), p=0.5)
     >>> law.mean()
     tensor([0.5000])
@@ -63,8 +77,8 @@ class Bernoulli(Law):
 
     Notes
     -----
-    A gauge transformation supplies the logit of p, because p itself rounds to 1 where the effective weight is
-    very negative. Such a law keeps it: its α are (theta_bar, logit_p), and it is trained in them.
+    A gauge transformation returns the logit of p, because p itself rounds to 1 where the effective weight is
+    very negative. The α of such a law are (theta_bar, logit_p), and it is trained in them.
     """
 
     names = ("theta_bar", "p")
@@ -79,7 +93,7 @@ class Bernoulli(Law):
 
     @classmethod
     def from_logit(cls, theta_bar: Tensor, logit_p: Tensor) -> Self:
-        """The law with presence sigmoid(logit_p)."""
+        """The law with p = sigmoid(logit_p)."""
         law = cls.__new__(cls)
         law.names, law.noise_names = ("theta_bar", "logit_p"), ("logit_p",)
         law.theta_bar, law.logit_p = same_shape(
@@ -134,14 +148,14 @@ class Bernoulli(Law):
 
     @classmethod
     def start(cls, shape: tuple[int, ...], *, generator: torch.Generator, p: Tensor | float = 0.5) -> Self:
-        """θ_bar ~ N(0, 0.01²), presence p."""
+        """θ_bar ~ N(0, 0.01²), with probability p."""
         return cls(small_normal(shape, generator=generator), p)
 
     def settled(self, effective: Tensor, *, share: float = 1.0) -> Self:
         """Δp = κ δ C / (A² + κ C²) with A = q(1), C = (1 − e^−K(1)) / p; θ_bar follows from K(1) and p.
 
-        An effective weight below log(1 − p) has no θ_bar: p is raised until q(1) reaches ε. The law keeps the
-        logit of p, because p itself may round to 1 on the way.
+        No θ_bar gives an effective weight below log(1 − p): p is raised until q(1) reaches ε. The law stores
+        the logit of p, because p itself may round to 1.
         """
         absent = settle_absence(self.effective(), effective, torch.sigmoid(-self.logit_p), share)
         return self.with_effective(effective, absent)
@@ -176,7 +190,7 @@ class Bernoulli(Law):
         return values, torch.stack([logsigmoid(-self.logit_p), logsigmoid(self.logit_p)])
 
     def summary(self) -> dict[str, float]:
-        """Mean of p and mean entropy of presence, in nats."""
+        """Mean of p, and mean entropy of the Bernoulli variable, in nats."""
         p, logit_p = self.p.detach(), self.logit_p.detach()
         entropy = -(p * logsigmoid(logit_p) + (1 - p) * logsigmoid(-logit_p))
         return {"mean_p": float(p.mean()), "entropy_p": float(entropy.mean())}

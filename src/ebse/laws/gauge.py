@@ -1,4 +1,4 @@
-"""The gauge: laws that differ in noise and agree in K(1), which is all that binary units see."""
+"""Gauge transformations: laws with other noise and the same K(1), hence the same P(v, h) of binary units."""
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ def regauged(
     p: Tensor | float | None,
     sigma: Tensor | float | None,
 ) -> Law:
-    """The Bernoulli law with presence p, or Gaussian law with σ, that has the K(1) of ``law``."""
+    """The Bernoulli law with probability p, or the Gaussian law with σ, that has the K(1) of ``law``."""
     given = {"p": p, "sigma": sigma, "a number without its name": noise}
     named = [name for name, value in given.items() if value is not None]
     if noise is not None and named[:-1] == [] and isinstance(law, (Bernoulli, Gaussian)):
@@ -33,11 +33,11 @@ def regauged(
 
 
 def bernoulli_with_effective(W: Tensor, p: Tensor | float) -> Bernoulli:
-    """The Bernoulli law with presence p and log(1 − p + p exp W_bar) = W.
+    """The Bernoulli law with probability p and log(1 − p + p exp W_bar) = W.
 
     W ≥ 0: W_bar = log(1 + (e^W − 1)/p).
     W < 0: log p_ij = log(1 − (1 − p) e^W), W_bar = W + log p − log p_ij and
-    logit p_ij = log p_ij − log(1 − p) − W, so that the tilted presence is p for every W < 0.
+    logit p_ij = log p_ij − log(1 − p) − W, so that q(1) = p for every W < 0.
     """
     W, p = same_shape(W=W, p=as_float_tensor("p", p))
     p = presence("p", p)

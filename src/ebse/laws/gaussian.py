@@ -18,7 +18,7 @@ def standard_deviation(name: str, sigma: Tensor) -> Tensor:
         sigma,
         0,
         math.inf,
-        remedy=f"{name} is a spread: pass its absolute value, or 0 for none",
+        remedy=f"{name} is a standard deviation: pass its absolute value, or 0 for no noise",
     )
 
 
@@ -42,10 +42,19 @@ def normal_nodes(theta_bar: Tensor, sigma: Tensor, n_nodes: int) -> tuple[Tensor
 
 @final
 class Gaussian(Law):
-    """θ ~ N(θ_bar, σ²): K(t) = t θ_bar + t² σ² / 2.
+    """K(t) = t θ_bar + t² σ² / 2: θ ~ N(θ_bar, σ²).
 
-    Tilted by t it is N(θ_bar + t σ², σ²)  (A5).
+    Under the tilt t it is N(θ_bar + t σ², σ²)  (A5).
 
+    Parameters
+    ----------
+    theta_bar : Tensor or float
+        Mean.
+    sigma : Tensor or float
+        Standard deviation, >= 0. Larger values are more noise; 0.3 is usual.
+
+    Examples
+    --------
     >>> law = Gaussian(torch.tensor([1.0]), sigma=2.0)
     >>> law.log_mgf(1.0), law.mean(1.0)
     (tensor([3.]), tensor([5.]))

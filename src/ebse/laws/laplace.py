@@ -1,4 +1,4 @@
-"""The Laplace law: sharply peaked, with exponential tails."""
+"""The Laplace law: a peak with exponential tails."""
 
 import math
 from typing import Self, final
@@ -16,11 +16,20 @@ LARGEST_SCALE = 0.99
 
 @final
 class Laplace(Law):
-    """P(θ) = exp(−abs(θ − θ_bar) / s) / 2s: K(t) = t θ_bar − log(1 − t² s²), for abs(t) s < 1.
+    """K(t) = t θ_bar − log(1 − t² s²) for abs(t) s < 1: P(θ) = exp(−abs(θ − θ_bar) / s) / 2s.
 
-    Tilted by t, θ − θ_bar is exponential on each side with scales s/(1 − ts) and s/(1 + ts),
+    Under the tilt t, θ − θ_bar is exponential on each side with scales s/(1 − ts) and s/(1 + ts),
     and positive with probability (1 + ts)/2.
 
+    Parameters
+    ----------
+    theta_bar : Tensor or float
+        Mean.
+    scale : Tensor or float
+        s, >= 0. Larger values are more noise; it must be below 1 for binary units, and 0.2 is usual.
+
+    Examples
+    --------
     >>> Laplace(torch.tensor([0.0]), scale=0.5).variance()
     tensor([0.5000])
     """
@@ -34,7 +43,7 @@ class Laplace(Law):
             theta_bar=as_float_tensor("theta_bar", theta_bar),
             scale=as_float_tensor("scale", scale),
         )
-        remedy = "scale is a spread: pass its absolute value, or 0 for none"
+        remedy = "scale is a width: pass its absolute value, or 0 for no noise"
         self.scale = within("scale", scale, 0, math.inf, remedy=remedy)
 
     def log_mgf(self, t: Tensor | float) -> Tensor:

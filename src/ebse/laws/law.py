@@ -1,6 +1,6 @@
-"""The interface of a law of weights: its cumulant generating function and what follows from it.
+"""The interface of a law of weights: its cumulant generating function, and what follows from it.
 
-Section 2.2 and appendix A, for any factorized law. A law knows the tilt t, never v or h.
+Section 2.2 and appendix A, for any factorized law. A law depends on the tilt t, never on v or h.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ Support = Literal["real line", "atoms", "other"]
 
 
 class Law(ABC):
-    """Law P(θ; α) of an array of independent parameters, K(t) = log E[exp(tθ)] for each of them.
+    """K(t) = log E[exp(tθ)]: the law P(θ; α) of an array of independent random parameters.
 
-    Everything an ensemble needs follows from K, elementwise:
+    Everything that an ensemble needs follows from K, elementwise:
 
     - the interaction with θ integrated out: ∫ P(θ; α) exp(tθ) dθ = exp K(t), K(0) = 0;
-    - the posterior of a parameter that carried the tilt t: P(θ; α) exp(tθ − K(t))  (A2 to A5);
+    - the tilted law, the posterior of a parameter given the units: P(θ; α) exp(tθ − K(t))  (A2 to A5);
     - its mean K′(t) and variance K″(t);
     - the expected score E[∂φ/∂α | t] = −∂K(t; α)/∂α  (Eq. 6, B2, B6).
 
     A new law is a class with ``names`` (of its α, stored under these names; ``noise_names`` for those
     that a noise rate should apply to), ``log_mgf``, ``draw``, ``project_`` and ``start``. No gradient is
-    written by hand: autograd of ``log_mgf`` is exact. Ensembles with an energy that is not linear in θ
-    also ask for ``potential``, ``path`` and ``nodes``. A law of fair signs:
+    written by hand: autograd of ``log_mgf`` is exact. Energies that are not linear in θ also need
+    ``potential``, ``path`` and ``nodes``. The symmetric law of random signs, K(t) = log cosh(t θ_bar):
 
     >>> class Signs(Law):
     ...     names = ("theta_bar",)
@@ -62,11 +62,11 @@ class Law(ABC):
     names: tuple[str, ...]
     """Names of α, means first."""
     noise_names: tuple[str, ...] = ()
-    """Those of α that say how random θ is; the others say where it is."""
+    """Those of α that set the amount of noise; the others set the location."""
     random: ClassVar[bool] = True
-    """Whether θ is random at all: only a law whose draws are its mean, whatever the tilt, is not."""
+    """Whether θ is random: not if its samples equal its mean under every tilt."""
     support: ClassVar[Support] = "other"
-    """Where θ lives: a density on the real line, finitely many atoms, or something else."""
+    """The support of θ: a density on the real line, finitely many atoms, or something else."""
 
     @property
     def alpha(self) -> Alpha:
@@ -99,17 +99,17 @@ class Law(ABC):
 
     @abstractmethod
     def draw(self, t: Tensor, u: Tensor) -> Tensor:
-        """θ(u; t): noise u, uniform in (0, 1), carried to the law tilted by t, in their shape."""
+        """θ(u; t): u, uniform in (0, 1), mapped to a sample of the law tilted by t, in the shape of both."""
 
     @staticmethod
     @abstractmethod
     def project_(alpha: Alpha) -> None:
-        """Move α, in place, to the nearest values that training may hold."""
+        """Project α, in place, onto the constraints of training."""
 
     @classmethod
     @abstractmethod
     def start(cls, shape: tuple[int, ...], *, generator: torch.Generator) -> Self:
-        """A law from which training can start: small random means and a moderate noise."""
+        """The initial law of training: small random means and moderate noise."""
 
     def mean(self, t: Tensor | float = 0.0) -> Tensor:
         """E[θ | t] = K′(t)."""
@@ -125,7 +125,7 @@ class Law(ABC):
         return self.draw(t, rng.uniform(rng.draw_key(generator), tuple(t.shape), device=t.device))
 
     def effective(self) -> Tensor:
-        """K(1): the one number that binary units see of the law."""
+        """K(1), the effective parameter: P(v, h) of binary units depends on the law through it alone."""
         return self.log_mgf(1.0)
 
     def potential(self, theta: Tensor) -> Tensor:
@@ -136,7 +136,7 @@ class Law(ABC):
         )
 
     def path(self, theta: Tensor) -> Tensor:
-        """θ in value, with ∂θ/∂α for those of α that move the support (atoms, bounds)."""
+        """The value of θ, with ∂θ/∂α for those of α that move the support (atoms, bounds)."""
         return theta
 
     def nodes(self, n_nodes: int) -> tuple[Tensor, Tensor]:
@@ -153,17 +153,24 @@ class Law(ABC):
         )
 
     def settled(self, effective: Tensor, *, share: float = 1.0) -> Self:
-        """The law near this one whose K(1) is ``effective``: Δα = κ δ A / Σ κ A², A = ∂K(1)/∂α.
+        """Δα = κ δ A / Σ κ A², A = ∂K(1)/∂α: the law near this one whose K(1) is ``effective``.
 
-        The least change of α that moves K(1) by δ, where a squared change of noise counts 1/κ as much
-        as one of a mean; κ = ``share``, and 0 keeps the noise. A law with a closed form reaches δ exactly,
-        any other to first order; none leaves the constraints of training.
+        The smallest change of α that changes K(1) by δ, where a squared change of noise costs 1/κ times as
+        much as one of a mean. Laws with a closed form reach δ exactly, others to first order; all stay
+        within the constraints of training.
+
+        Parameters
+        ----------
+        effective : Tensor
+            The new K(1), in the shape of the law.
+        share : float, default=1.0
+            κ. Larger values change the noise more and the means less; 0 keeps the noise.
         """
         with torch.enable_grad():
             alpha = {name: x.detach().clone().requires_grad_() for name, x in self.alpha.items()}
             now = self.with_alpha(alpha).effective()
             slopes = torch.autograd.grad(now.sum(), list(alpha.values()), allow_unused=True)
-        # Those of α that several elements share cannot follow one of them.
+        # Parameters common to several elements cannot follow one of them.
         own = {
             name: (share if name in self.noise_names else 1.0, A)
             for (name, x), A in zip(alpha.items(), slopes, strict=True)
@@ -180,11 +187,12 @@ class Law(ABC):
     def with_noise(
         self, noise: float | None = None, /, *, p: float | None = None, sigma: float | None = None
     ) -> Law:
-        """A Bernoulli law (``p``) or Gaussian law (``sigma``) with the same effective parameters.
+        """The Bernoulli law (``p``) or Gaussian law (``sigma``) with the same K(1): a gauge transformation.
 
-        Binary units see a law only through K(1), so P(v, h) does not change: the noise is a gauge.
-        A Bernoulli or Gaussian law takes its own kind of noise without the keyword. Where K(1) < 0
-        the presence of that element is raised just enough to reach it.
+        P(v, h) of binary units depends on a law only through K(1), so that it does not change: the noise is a
+        gauge, a choice without effect on the distribution of the units. A Bernoulli or Gaussian law takes its
+        own kind of noise without the keyword. Where K(1) < 0, p of that element is
+        raised so that q(1), its probability under the tilt 1, is the given p.
 
         >>> from ebse.laws import Point
         >>> law = Point(torch.tensor([-3.0, 0.5])).with_noise(p=0.1)
@@ -193,17 +201,17 @@ class Law(ABC):
         >>> law.effective()
         tensor([-3.0000,  0.5000])
         """
-        # The gauge builds two particular laws, which import this module.
+        # That module imports laws that import this one.
         from ebse.laws.gauge import regauged
 
         return regauged(self, noise, p=p, sigma=sigma)
 
     def summary(self) -> dict[str, float]:
-        """Mean of each of α that is noise, by name."""
+        """Mean of each noise parameter, by name."""
         return {f"mean_{name}": float(self.alpha[name].detach().mean()) for name in self.noise_names}
 
     def with_alpha(self, alpha: Alpha) -> Self:
-        """The law of the same family with other α, taken as they are and unchecked."""
+        """The law of the same family with other α, without checks."""
         law = copy.copy(self)
         for name, value in alpha.items():
             setattr(law, name, value)
@@ -262,7 +270,7 @@ class Law(ABC):
 
 
 def _inner(x: Tensor, shape: torch.Size) -> Tensor:
-    """x summed over the axes that one element of ``shape`` has of its own."""
+    """x summed over the axes after those of ``shape``."""
     return x.flatten(len(shape)).sum(-1) if x.ndim > len(shape) else x
 
 
@@ -271,7 +279,7 @@ def _broadcasts(a: torch.Size, b: torch.Size) -> bool:
 
 
 def small_normal(shape: tuple[int, ...], *, generator: torch.Generator) -> Tensor:
-    """Means to start from, N(0, 0.01²), as Hinton's practical guide (2010) has them."""
+    """Initial means, N(0, 0.01²) (Hinton, "A practical guide to training RBMs", 2010)."""
     u = rng.uniform(rng.draw_key(generator), shape, device=generator.device)
     means: Tensor = 0.01 * torch.special.ndtri(u)
     return means.to(torch.get_default_dtype())

@@ -1,4 +1,4 @@
-"""The law of a few quantized levels, as synapses of neuromorphic hardware have them."""
+"""The law of quantized levels, such as those of synapses in neuromorphic hardware."""
 
 from typing import Self, final
 
@@ -10,16 +10,22 @@ from ebse._tensors import as_float_tensor, within
 from ebse.laws.law import Alpha, Law
 
 SMALLEST_P = 1e-6
-"""Training keeps every level possible, so that none is lost for good."""
+"""Training keeps every level possible: a probability of 0 could not grow again."""
 
 
 @final
 class Levels(Law):
-    """θ = θ_bar_l with probability p_l: K(t) = log Σ_l p_l exp(t θ_bar_l).
+    """K(t) = log Σ_l p_l exp(t θ_bar_l): θ = θ_bar_l with probability p_l.
 
-    The levels ``theta_bar`` (L,) are shared by the array; each element has its own probabilities
-    ``p``, ``(*shape, L)``. They are divided by their sum, so that any positive weights will do.
+    Parameters
+    ----------
+    theta_bar : Tensor of shape (L,)
+        The levels, common to all elements.
+    p : Tensor of shape (..., L)
+        Positive weights of the levels of each element; they are divided by their sum.
 
+    Examples
+    --------
     >>> law = Levels(torch.tensor([-1.0, 0.0, 1.0]), p=torch.tensor([[0.25, 0.5, 0.25]]))
     >>> law.mean(), law.variance()
     (tensor([0.]), tensor([0.5000]))
@@ -56,10 +62,10 @@ class Levels(Law):
         return torch.logsumexp(log_p + x, -1) - torch.logsumexp(log_p, -1)
 
     def draw(self, t: Tensor, u: Tensor) -> Tensor:
-        """θ(u; t): the level in whose share of (0, 1) u falls, shares ∝ p_l exp(t θ_bar_l)."""
-        share = torch.softmax(torch.log(self.p) + t.unsqueeze(-1) * self.theta_bar, -1)
-        # The last bound is 1 but for rounding: counting the others only keeps the index in range.
-        bounds = share.to(torch.float64).cumsum(-1)[..., :-1]
+        """θ(u; t): the level whose interval of cumulative probability ∝ p_l exp(t θ_bar_l) contains u."""
+        q = torch.softmax(torch.log(self.p) + t.unsqueeze(-1) * self.theta_bar, -1)
+        # The last bound is 1 up to rounding: leaving it out keeps the index in range.
+        bounds = q.to(torch.float64).cumsum(-1)[..., :-1]
         return self.theta_bar[(u.unsqueeze(-1) >= bounds).sum(-1)]
 
     @staticmethod
@@ -76,7 +82,7 @@ class Levels(Law):
         generator: torch.Generator,
         theta_bar: Tensor | None = None,
     ) -> Self:
-        """Levels −1, −1/2, 0, 1/2, 1, with probabilities a little off equal."""
+        """Levels −1, −1/2, 0, 1/2, 1, with nearly equal probabilities."""
         if theta_bar is None:
             theta_bar = torch.linspace(-1, 1, 5, device=generator.device)
         u = rng.uniform(rng.draw_key(generator), (*shape, len(theta_bar)), device=theta_bar.device)
@@ -92,11 +98,11 @@ class Levels(Law):
         return torch.logsumexp(log_p, -1) - torch.logsumexp(mass, -1)
 
     def path(self, theta: Tensor) -> Tensor:
-        """θ moves with its level; equal levels share the motion in proportion to their masses."""
+        """θ moves with its level; equal levels divide the derivative in proportion to their masses."""
         here = theta.unsqueeze(-1) == self.theta_bar
-        share = torch.where(here, self.p, 0.0)
-        share = (share / share.sum(-1, keepdim=True)).detach()
-        return (share * self.theta_bar).sum(-1)
+        weight = torch.where(here, self.p, 0.0)
+        weight = (weight / weight.sum(-1, keepdim=True)).detach()
+        return (weight * self.theta_bar).sum(-1)
 
     def nodes(self, n_nodes: int) -> tuple[Tensor, Tensor]:
         """The levels and their probabilities."""

@@ -1,4 +1,4 @@
-"""The law of a parameter that is not random: the restricted Boltzmann machine's own."""
+"""The law of a parameter that is not random, as in a plain restricted Boltzmann machine."""
 
 from typing import Self, final
 
@@ -11,8 +11,15 @@ from ebse.laws.law import Alpha, Law, small_normal
 
 @final
 class Point(Law):
-    """θ = θ_bar with certainty: K(t) = t θ_bar.
+    """K(t) = t θ_bar: θ = θ_bar with probability 1.
 
+    Parameters
+    ----------
+    theta_bar : Tensor or float
+        The value.
+
+    Examples
+    --------
     >>> Point(torch.tensor([0.5, -1.0])).log_mgf(2.0)
     tensor([ 1., -2.])
     """

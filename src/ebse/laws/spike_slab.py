@@ -14,11 +14,26 @@ from ebse.laws.law import Alpha, Law, small_normal
 
 @final
 class SpikeSlab(Law):
-    """θ ~ N(θ_bar, σ²) with probability p, else 0: K(t) = log(1 − p + p exp(t θ_bar + t² σ² / 2)).
+    """K(t) = log(1 − p + p exp(t θ_bar + t² σ² / 2)): θ ~ N(θ_bar, σ²) with probability p, else 0.
 
-    Tilted by t it is present with sigmoid(logit p + t θ_bar + t² σ² / 2), and then
+    Under the tilt t it is present with probability sigmoid(logit p + t θ_bar + t² σ² / 2), and then
     N(θ_bar + t σ², σ²).
 
+    Parameters
+    ----------
+    theta_bar : Tensor or float
+        Mean of a connection that is present.
+    p : Tensor or float
+        Probability that it is present, in (0, 1). Smaller values are more noise.
+    sigma : Tensor or float
+        Standard deviation of a connection that is present, >= 0. Larger values are more noise.
+
+    References
+    ----------
+    T. J. Mitchell and J. J. Beauchamp, "Bayesian variable selection in linear regression", 1988.
+
+    Examples
+    --------
     >>> SpikeSlab(torch.tensor([2.0]), p=0.25, sigma=1.0).mean()
     tensor([0.5000])
     """
@@ -42,7 +57,7 @@ class SpikeSlab(Law):
     def draw(self, t: Tensor, u: Tensor) -> Tensor:
         """θ(u; t) = θ_bar + t σ² + σ Φ⁻¹(u / q(t)) where u < q(t), else 0."""
         q = torch.sigmoid((torch.logit(self.p) + self._slab(t)).to(torch.float64))
-        # Where u < q, u / q is uniform again and serves the slab; elsewhere 0.5 keeps it finite.
+        # Where u < q, u / q is uniform again and gives the slab; 0.5 keeps the other elements finite.
         slab = torch.special.ndtri(torch.where(u < q, u / q, 0.5)).to(self.dtype)
         return torch.where(u < q, self.theta_bar + t * self.sigma**2 + self.sigma * slab, 0.0)
 
@@ -61,7 +76,7 @@ class SpikeSlab(Law):
         p: Tensor | float = 0.5,
         sigma: Tensor | float = 0.3,
     ) -> Self:
-        """θ_bar ~ N(0, 0.01²), presence p, standard deviation sigma."""
+        """θ_bar ~ N(0, 0.01²), with probability p and standard deviation sigma."""
         return cls(small_normal(shape, generator=generator), p, sigma)
 
     def potential(self, theta: Tensor) -> Tensor:
@@ -79,5 +94,5 @@ class SpikeSlab(Law):
         return torch.cat([spike, values]), log_w
 
     def _slab(self, t: Tensor) -> Tensor:
-        """The slab's own cumulant generating function."""
+        """The cumulant generating function of the slab."""
         return t * self.theta_bar + (t * self.sigma) ** 2 / 2

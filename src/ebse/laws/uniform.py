@@ -1,4 +1,4 @@
-"""The uniform law: strengths known only to lie between two bounds."""
+"""The uniform law: a strength between two bounds."""
 
 import math
 from typing import Self, final
@@ -41,8 +41,17 @@ _SINHC = (
 
 @final
 class Uniform(Law):
-    """θ uniform in [θ_bar − w, θ_bar + w]: K(t) = t θ_bar + log(sinh(tw) / tw).
+    """K(t) = t θ_bar + log(sinh(tw) / tw): θ uniform in [θ_bar − w, θ_bar + w].
 
+    Parameters
+    ----------
+    theta_bar : Tensor or float
+        Mean.
+    half_width : Tensor or float
+        w, >= 0. Larger values are more noise; 0.5 is usual.
+
+    Examples
+    --------
     >>> Uniform(torch.tensor([1.0]), half_width=3.0).variance()
     tensor([3.])
     """
@@ -55,7 +64,7 @@ class Uniform(Law):
             theta_bar=as_float_tensor("theta_bar", theta_bar),
             half_width=as_float_tensor("half_width", half_width),
         )
-        remedy = "half_width is a spread: pass its absolute value, or 0 for none"
+        remedy = "half_width is a width: pass its absolute value, or 0 for no noise"
         self.half_width = within("half_width", half_width, 0, math.inf, remedy=remedy)
 
     def log_mgf(self, t: Tensor | float) -> Tensor:
@@ -87,7 +96,7 @@ class Uniform(Law):
     def potential(self, theta: Tensor) -> Tensor:
         """φ = log 2w between the bounds, infinite outside; its α derivative is in the path.
 
-        A constant between the bounds: moving them moves θ, not the density seen at a fixed u.
+        A constant between the bounds: moving the bounds moves θ, not the density at a fixed u.
         """
         if not bool((self.half_width > 0).all()):
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Ensembles of energy-based models: the restricted Boltzmann one, and any other."""
+"""Ensembles of energy-based models: restricted Boltzmann, linear in θ, and general."""
 
 from ebse.models.energy import EnergyEnsemble, LinearEnsemble
 from ebse.models.rbse import RestrictedBoltzmannEnsemble, Theta

@@ -1,4 +1,4 @@
-"""An ensemble whose α are autograd's leaves: where every gradient starts."""
+"""Ensembles whose α are leaves of autograd."""
 
 from typing import Protocol, Self, TypeVar
 
@@ -9,7 +9,7 @@ from ebse.laws import Alpha, Law
 
 
 class HasLaws(Protocol):
-    """An ensemble: laws by name, and the same ensemble with others."""
+    """An ensemble: laws by name, and the same ensemble with other laws."""
 
     @property
     def laws(self) -> dict[str, Law]:
@@ -20,7 +20,7 @@ class HasLaws(Protocol):
 
 
 Gradient = dict[str, Alpha]
-"""One array for each of α, by parameter and by name: gradient["W"]["p"]."""
+"""One array for each of α, by parameter array and by name: gradient["W"]["p"]."""
 
 
 def leaves_of(ensemble: HasLaws) -> Gradient:
@@ -35,7 +35,7 @@ E = TypeVar("E", bound=HasLaws)
 
 
 def rebuilt(ensemble: E, alpha: Gradient) -> E:
-    """The ensemble whose laws hold exactly these α."""
+    """The ensemble whose laws have these α."""
     laws = {letter: law.with_alpha(alpha[letter]) for letter, law in ensemble.laws.items()}
     return ensemble.with_laws(**laws)
 

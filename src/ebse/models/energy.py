@@ -1,4 +1,4 @@
-"""General energy-based stochastic ensembles: Eq. 1 to 6, for energies of the user's own.
+"""General energy-based stochastic ensembles: Eq. 1 to 6, for custom energies.
 
 P(v, h, θ; α) = P(θ; α) exp(−E(v, h, θ)) / ζ(α), with binary v and h and a factorized law of θ.
 """
@@ -22,20 +22,22 @@ Energy = Callable[[Tensor, Tensor, Parameters], Tensor]
 
 @final
 class LinearEnsemble:
-    """Energies linear in θ: E(v, h, θ) = −⟨θ, s(v, h)⟩, where every law's tilt applies.
+    """E(v, h, θ) = −⟨θ, s(v, h)⟩: an ensemble of energies that are linear in θ.
+
+    θ is integrated out in closed form, with the tilt s(v, h) of each law.
 
     Parameters
     ----------
-    statistics
+    statistics : callable
         s: maps v (..., D) and h (..., K) to one array ``(..., *shape)`` for each law, by name.
-    laws
+    laws : mapping of str to Law
         The law of each parameter array, by name.
-    n_visible, n_hidden
+    n_visible, n_hidden : int
         D and K.
 
     Examples
     --------
-    A machine with connections between visible units, too:
+    A machine with additional connections between visible units:
 
     >>> from ebse.laws import Gaussian, Point
     >>> def statistics(v, h):
@@ -106,22 +108,24 @@ class LinearEnsemble:
 
 @final
 class EnergyEnsemble:
-    """Any energy E(v, h, θ) with binary v and h, differentiable in θ: Eq. 1 to 6 as they stand.
+    """An ensemble of any energy E(v, h, θ) with binary v and h, differentiable in θ (Eq. 1 to 6).
 
     Parameters
     ----------
-    energy
+    energy : callable
         E: maps v (N, D), h (N, K) and θ, a dictionary of arrays ``(N, *shape)``, to (N,) energies.
-    laws
+    laws : mapping of str to Law
         The law of each parameter array, by name. Each needs a ``potential``, and ``nodes`` if it has atoms.
-    n_visible, n_hidden
+    n_visible, n_hidden : int
         D and K.
 
     Notes
     -----
-    Nothing is integrated in closed form: θ | v, h is drawn by a Markov chain
-    (:mod:`ebse.sampling.general`) and the gradient is a difference of Monte-Carlo expectations.
+    Nothing is integrated in closed form: θ | v, h is sampled by a Markov chain
+    (:mod:`ebse.sampling.general`), and the gradient is a difference of Monte Carlo expectations.
 
+    Examples
+    --------
     >>> from ebse.laws import Gaussian
     >>> def energy(v, h, theta):
     ...     return -((v @ torch.ones(3, 2)).tanh() * h * theta["a"]).sum(-1)
@@ -167,7 +171,7 @@ class EnergyEnsemble:
 
 
 def draw_laws(laws: Mapping[str, Law], tilts: Mapping[str, Tensor], key: int) -> Parameters:
-    """θ of every law, tilted, with noise of its own from one key."""
+    """θ of every tilted law, with independent random numbers from one key."""
     theta = {}
     for n, (name, law) in enumerate(laws.items()):
         t = law.full_tilt(tilts[name])
@@ -176,7 +180,7 @@ def draw_laws(laws: Mapping[str, Law], tilts: Mapping[str, Tensor], key: int) ->
 
 
 def law_sum(law: Law, x: Tensor) -> Tensor:
-    """Sum of x (..., *shape) over the law's own axes."""
+    """Sum of x (..., *shape) over the axes of the law."""
     return x.sum(tuple(range(-len(law.shape), 0))) if law.shape else x
 
 

@@ -1,7 +1,7 @@
-"""Exact answers for small models of binary units, by summing over every state.
+"""Exact quantities of small models of binary units, by summation over all states.
 
-Where θ itself is summed, each law supplies its nodes: its atoms, or a Gauss rule, exact to rounding
-for the smooth integrands here once it has some tens of nodes.
+Sums over θ use the nodes of each law: its atoms, or a Gauss quadrature, which is exact up to rounding for the
+smooth integrands here from some tens of nodes on.
 """
 
 import itertools
@@ -18,7 +18,7 @@ from ebse.models.energy import EnergyEnsemble, LinearEnsemble, law_sum
 from ebse.models.rbse import RestrictedBoltzmannEnsemble, Theta
 
 LARGEST_TABLE = 2**26
-"""No sum has more terms than this."""
+"""Largest number of terms of a sum."""
 BLOCK = 2**20
 
 Collapsible = RestrictedBoltzmannEnsemble | LinearEnsemble
@@ -34,7 +34,7 @@ def states(n: int, *, dtype: torch.dtype = torch.float64, part: slice = slice(No
 
 
 def log_zeta(ensemble: Collapsible) -> Tensor:
-    """log ζ(α) = log Σ_v Σ_h exp(log_weight(v, h)); for an RBSE over its smaller side alone."""
+    """log ζ(α) = log Σ_v Σ_h exp(log_weight(v, h)); for an RBSE, over the states of its smaller side."""
     if isinstance(ensemble, LinearEnsemble):
         return torch.logsumexp(_log_weights(ensemble).flatten(), 0)
     _binary(ensemble)
@@ -43,7 +43,7 @@ def log_zeta(ensemble: Collapsible) -> Tensor:
         W, b, c = W.T, c, b
     n, other = W.shape
     _bounded(2**n)
-    # Blocks of states whose inputs to the other side fill no more than BLOCK numbers.
+    # Blocks of states whose inputs to the other side are at most BLOCK numbers.
     step = max(BLOCK // other, 1)
     parts = []
     for start in range(0, 2**n, step):
@@ -70,7 +70,7 @@ def log_prob_h_given_v(ensemble: Collapsible) -> Tensor:
 
 
 def log_likelihood(ensemble: Collapsible, v: Tensor) -> Tensor:
-    """log P(v; α) of each row of binary v (N, D); for values between, −F(v) − log ζ is no probability."""
+    """log P(v; α) of each row of binary v (N, D); for other values −F(v) − log ζ is not a log probability."""
     if isinstance(ensemble, RestrictedBoltzmannEnsemble):
         return -ensemble.free_energy(v) - log_zeta(ensemble)
     h = states(ensemble.K, dtype=ensemble.dtype)
@@ -112,7 +112,7 @@ class Joint(NamedTuple):
     nodes: dict[Axis, Tensor]
 
     def marginal(self, *names: Axis) -> Tensor:
-        """log P of the named variables alone, axes in the order given."""
+        """log P of the named variables, axes in the given order."""
         kept = [self.axes.index(name) for name in names]
         others = [axis for axis in range(len(self.axes)) if axis not in kept]
         summed = torch.logsumexp(self.log_p, others) if others else self.log_p
@@ -213,7 +213,7 @@ def _log_weights(ensemble: Collapsible) -> Tensor:
 
 
 def _row_numbers(ensemble: Ensemble, v: Tensor) -> Tensor:
-    """Where each row of binary v (N, D) stands among :func:`states`."""
+    """The index of each row of binary v (N, D) in :func:`states`."""
     v = units("v", v, ensemble.D, dtype=ensemble.dtype)
     if v.ndim != 2 or fractional(v):
         raise ValueError(

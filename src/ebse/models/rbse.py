@@ -15,7 +15,7 @@ from ebse.models.energy import draw_laws
 Visible = Literal["binary", "real"]
 
 BLOCK = 2**20
-"""Values of K that the real reading holds at once."""
+"""Values of K in memory at once, for real visible units."""
 
 
 class Theta(NamedTuple):
@@ -28,25 +28,30 @@ class Theta(NamedTuple):
 
 @final
 class RestrictedBoltzmannEnsemble:
-    """P(v, h, θ; α) = P(θ; α) exp(vᵀ W h + bᵀ v + cᵀ h) / ζ(α), with θ = (W, b, c) of factorized law.
+    """P(v, h, θ; α) = P(θ; α) exp(vᵀ W h + bᵀ v + cᵀ h) / ζ(α): an ensemble of random RBMs.
 
-    Each of W (D, K), b (D,) and c (K,) has a law of its own, in any mix. Summed over θ, the log weight
-    of (v, h) is Σ_ij K_ij(v_i h_j) + Σ_i K_i(v_i) + Σ_j K_j(h_j).
+    Each of W (D, K), b (D,) and c (K,) has a factorized law of its own, in any combination. With θ = (W, b,
+    c) integrated out, the log weight of (v, h) is Σ_ij K_ij(v_i h_j) + Σ_i K_i(v_i) + Σ_j K_j(h_j).
 
     Parameters
     ----------
-    W, b, c
+    W, b, c : Law
         Laws of the connections, the visible biases and the hidden biases.
-    visible
-        "binary": v_i in {0, 1}, and values strictly between are probabilities of binary units, so
-        that the ensemble acts as the RBM of its effective parameters. "real": v_i in [0, 1] is a value; the
-        tilt of W_ij is v_i h_j itself on the way up, and P(v_i = 1 | h) is the value on the way
-        down. No normalized density over real v is claimed.
+    visible : {"binary", "real"}, default="binary"
+        "binary": v_i in {0, 1}; values strictly between are probabilities of binary units, and the
+        ensemble is equivalent to the RBM of its effective parameters. "real": v_i in [0, 1] is a value; the
+        tilt of W_ij in P(h | v) is v_i h_j, and the value of v_i given h is P(v_i = 1 | h). No normalized
+        density over real v is claimed.
 
     Notes
     -----
-    Hidden units are binary in both readings; h_j strictly between 0 and 1 is a probability, over which log
+    Hidden units are binary in both cases; h_j strictly between 0 and 1 is a probability, over which log
     weights and inputs are averaged. Methods whose ``theta`` is None integrate θ out.
+
+    References
+    ----------
+    P. Smolensky, "Information processing in dynamical systems: foundations of harmony theory", 1986 (the
+    restricted Boltzmann machine).
 
     Examples
     --------
@@ -89,30 +94,30 @@ class RestrictedBoltzmannEnsemble:
     def with_noise(
         self, noise: float | None = None, /, *, p: float | None = None, sigma: float | None = None
     ) -> Self:
-        """The ensemble with the same P(v, h) of binary units whose W has another noise.
+        """The ensemble with another noise of W and the same P(v, h) of binary units.
 
-        See :meth:`ebse.laws.Law.with_noise`, which does the same to any one law. The average model E[θ] does
-        change, and with it :func:`ebse.ensemble.draws.map_back`; so does P(h | v) of real visible units.
+        See :meth:`ebse.laws.Law.with_noise`, which does the same for one law. The mean parameters E[θ] do
+        change, and with them :func:`ebse.ensemble.draws.map_back`; so does P(h | v) of real visible units.
         """
         return self.with_laws(W=self.W.with_noise(noise, p=p, sigma=sigma))
 
     def effective(self) -> Theta:
-        """(K_W(1), K_b(1), K_c(1)): the RBM that the ensemble of binary units collapses to."""
+        """(K_W(1), K_b(1), K_c(1)): the RBM with the P(v, h) of this ensemble of binary units."""
         if self._known is not None:
             return self._known
         return Theta(self.W.effective(), self.b.effective(), self.c.effective())
 
     def frozen(self, effective: Theta | None = None) -> Self:
-        """The same ensemble with its effective parameters computed once, for as long as α does not change.
+        """The same ensemble with its effective parameters computed once, valid while α does not change.
 
-        ``effective`` is what they are, where that is known already.
+        ``effective`` gives them where they are known.
         """
         frozen = self.with_laws()
         frozen._known = self.effective() if effective is None else effective
         return frozen
 
     def average(self) -> Theta:
-        """E[θ], the average model of the ensemble."""
+        """E[θ], the mean parameters."""
         return Theta(self.W.mean(), self.b.mean(), self.c.mean())
 
     def energy(self, v: Tensor, h: Tensor, theta: Theta) -> Tensor:
@@ -168,8 +173,8 @@ class RestrictedBoltzmannEnsemble:
     def sample_theta_given_vh(self, v: Tensor, h: Tensor, *, generator: torch.Generator) -> Theta:
         """Sample θ ~ P(θ | v, h), each parameter from its law tilted by v_i h_j, v_i, h_j  (A3).
 
-        Units given as probabilities are drawn first. This holds a (..., D, K) array; chains use
-        :mod:`ebse.sampling.explicit`, which does not.
+        Units given as probabilities are sampled first. The result has a (..., D, K) array; chains use
+        :mod:`ebse.sampling.explicit`, which does not need one.
         """
         key = rng.draw_key(generator)
         v, h = self.binary_units(v, h, rng.subkey(key, 0))
@@ -177,7 +182,7 @@ class RestrictedBoltzmannEnsemble:
         return Theta(**draw_laws(self.laws, tilts, rng.subkey(key, 1)))
 
     def binary_units(self, v: Tensor, h: Tensor, key: int) -> tuple[Tensor, Tensor]:
-        """v and h where those that are probabilities of binary units are drawn; binary ones stay."""
+        """v and h with probabilities of binary units replaced by samples."""
         v, h = self._v(v), self._h(h)
         if self.visible == "binary" and fractional(v):
             v = rng.bernoulli(v, rng.subkey(key, 0))
@@ -205,7 +210,7 @@ class RestrictedBoltzmannEnsemble:
         return torch.einsum("...i,...ij->...j", v, theta.W) + theta.c
 
     def _visible_bias(self, v: Tensor) -> Tensor:
-        """Σ_i K_i(v_i), which is Σ_i v_i K_i(1) where v_i are (probabilities of) binary units."""
+        """Σ_i K_i(v_i), which is Σ_i v_i K_i(1) for (probabilities of) binary units."""
         if self.visible == "real":
             return self.b.log_mgf(v).sum(-1)
         return v @ (self._known.b if self._known else self.b.effective())
@@ -216,7 +221,7 @@ class RestrictedBoltzmannEnsemble:
 
 
 def _between(law: Law, t: Tensor) -> Tensor:
-    """E[θ] where t is the probability of a tilt of 1: (1 − t) K′(0) + t K′(1)."""
+    """E[θ] if the tilt is 1 with probability t, else 0: (1 − t) K′(0) + t K′(1)."""
     return torch.lerp(law.mean(torch.zeros_like(t)), law.mean(torch.ones_like(t)), t)
 
 

@@ -1,4 +1,4 @@
-"""Ensembles on disk: one safetensors file, arrays by letter and name, the rest as JSON in its header."""
+"""Ensembles in safetensors files: arrays by letter and name, everything else as JSON in the header."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,9 +21,9 @@ Tensors = dict[str, Tensor]
 
 
 def save_ensemble(path: str | Path, ensemble: RestrictedBoltzmannEnsemble, **facts: Any) -> None:
-    """Write the ensemble, and whatever else JSON can say about it, to one file.
+    """Write the ensemble, and further facts as JSON, to one file, atomically.
 
-    The file depends on its contents alone: no clock, no machine.
+    The same contents give the same bytes.
     """
     described, tensors = describe(ensemble)
     write(Path(path), "ensemble", tensors, {"ensemble": described, **facts})
@@ -42,7 +42,7 @@ def describe(ensemble: RestrictedBoltzmannEnsemble) -> tuple[Facts, Tensors]:
         if type(law) is not FAMILIES.get(type(law).__name__):
             raise TypeError(
                 f"{letter} must have a law of ebse.laws to be saved, got {type(law).__name__}; "
-                "save the arrays of a law of your own yourself (law.alpha)"
+                "save the arrays of a custom law yourself (law.alpha)"
             )
     families = {letter: [type(law).__name__, *law.names] for letter, law in ensemble.laws.items()}
     tensors = {
@@ -54,7 +54,7 @@ def describe(ensemble: RestrictedBoltzmannEnsemble) -> tuple[Facts, Tensors]:
 
 
 def rebuild(described: Facts, tensors: Mapping[str, Tensor]) -> RestrictedBoltzmannEnsemble:
-    """The ensemble that :func:`describe` described."""
+    """The ensemble from what :func:`describe` returned."""
     laws: dict[str, Law] = {}
     for letter, (family, *names) in described["laws"].items():
         alpha = {name: tensors[f"{letter}.{name}"] for name in names}
@@ -71,5 +71,5 @@ def write(path: Path, kind: str, tensors: Tensors, facts: Facts) -> None:
 def read(path: Path, kind: str) -> tuple[Facts, Tensors]:
     """Facts and tensors of a file written by :func:`write`, checked."""
     facts, arrays = _archive.read(path, kind)
-    # Copies, because arrays of a file are read-only.
+    # Arrays of a file are read-only.
     return facts, {name: torch.from_numpy(x.copy()) for name, x in arrays.items()}

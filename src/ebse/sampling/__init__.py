@@ -1,4 +1,4 @@
-"""Markov chains on ensembles: collapsed, explicit, clamped, general; and likelihoods by annealing."""
+"""Gibbs and Metropolis chains on ensembles, and log-likelihoods by annealed importance sampling."""
 
 from ebse.sampling.annealed import LogPartition, annealed_log_partition
 from ebse.sampling.clamped import clamped_sweeps

@@ -1,7 +1,7 @@
-"""One pass over the rows of W: θ is drawn, used and forgotten, a block at a time.
+"""One pass over the rows of W: a block of θ at a time is sampled, used and discarded.
 
-For row i: draw W_i· given (v_i, h), take the new v_i from Σ_j W_ij h_j + b_i, and add v_i W_i· to the input
-of the hidden units. The model that made v is then the model that is read, and no N × D × K array exists.
+For row i: sample W_i· given (v_i, h), sample the new v_i given Σ_j W_ij h_j + b_i, and add v_i W_i· to the
+input of the hidden units. v and h thus have the same θ, and no N × D × K array is needed.
 """
 
 from abc import ABC, abstractmethod
@@ -21,8 +21,8 @@ from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.sampling.state import State, Units
 
 CHUNK_SIZE = 2**18
-"""Connections that are drawn at once, over all chains, where no kernel serves the law; about 10 arrays of
-this size are alive."""
+"""Connections that are sampled at once, over all chains, where there is no kernel for the law; about 10
+arrays of this size are in memory."""
 
 _W, _B, _C, _V, _H = range(5)
 
@@ -39,10 +39,10 @@ def pass_over_rows(
     chunk_size: int = CHUNK_SIZE,
     numbers: rng.Numbers | None = None,
 ) -> State:
-    """θ ~ P(θ | v, h), then v′ ~ P(v | h, θ) and the mean P(h | v′, θ) of the same θ, for any law.
+    """θ ~ P(θ | v, h), then v′ ~ P(v | h, θ) and P(h | v′, θ) with the same θ, for any law.
 
-    With ``read`` given, v′ is ``read`` and is not drawn: the model is read on that input. The chains have
-    the noise of these ``numbers``, by default 0, 1, … This is the plain twin of the kernels.
+    With ``read`` given, v′ is ``read`` instead of a sample. The chains have the random numbers of these
+    ``numbers``, by default 0, 1, … This is the plain version of the kernels.
     """
     v, h = state
     N, D, K = len(v), ensemble.D, ensemble.K
@@ -54,7 +54,7 @@ def pass_over_rows(
         return rng.uniform(step, shape, window=window, device=v.device, numbers=numbers)
 
     def draw(law: Law, t: Tensor, purpose: int, *shape: int, window: rng.Window) -> Tensor:
-        # Numbers that a law would not use are not made.
+        # Laws that are not random need no random numbers.
         return law.draw(t, u(purpose, *shape, window=window)) if law.random else law.mean()
 
     for n in blocks(N, chunk_size // K):
@@ -79,7 +79,7 @@ Pass = Callable[[State, int], State]
 
 
 def row_pass(ensemble: Ensemble, *, units: Units, chunk_size: int) -> Pass:
-    """The pass of Algorithm 1's sweep, a function of (state, key) with its tables computed once."""
+    """The pass of a sweep of Algorithm 1 as a function of (state, key), with its tables computed once."""
     W = ensemble.W
     draw: Callable[..., Tensor]
     if units == "mean" or ensemble.visible == "real" or not fast(_first(W)):
@@ -106,16 +106,16 @@ def _plain_pass(ensemble: Ensemble, units: Units, chunk_size: int, state: State,
 
 
 class Reader(ABC):
-    """P(h | v, θ) with θ ~ P(θ | v_s, h): a model drawn at one place and read on the input v.
+    """P(h | v, θ) on the input v, with θ ~ P(θ | v_s, h) sampled at the state of a chain.
 
-    What depends on v alone (``parts``) is computed apart, so that many draws can share it.
+    What depends on v alone (``parts``) is computed once for many samples.
     """
 
     def __init__(self, ensemble: Ensemble) -> None:
         self.ensemble = ensemble
 
     def parts(self, v: Tensor) -> tuple[Tensor, ...]:
-        """What a read takes from v (N, D): arrays with one row for each of its rows."""
+        """What depends on v (N, D) alone: arrays with one row for each of its rows."""
         return (v,)
 
     @abstractmethod
@@ -129,10 +129,10 @@ class Reader(ABC):
         numbers: rng.Numbers | None = None,
         source: Tensor | None = None,
     ) -> Tensor:
-        """P(h | v, θ) (N, K); without ``state_v`` the chain is at v itself.
+        """P(h | v, θ) (N, K); without ``state_v`` the state of the chain is v itself.
 
-        The chains have the noise of these ``numbers``, by default 0, 1, … Chain n reads row ``source``[n] of
-        the parts, or row n.
+        The chains have the random numbers of these ``numbers``, by default 0, 1, … The input of chain n is
+        row ``source``[n] of the parts, or row n.
         """
 
     def hidden_bias(self, h: Tensor, key: int, numbers: rng.Numbers | None) -> Tensor:
@@ -168,7 +168,7 @@ class AnyReader(Reader):
 
 @final
 class BernoulliReader(Reader):
-    """Binary v, v_s and h: words compared with thresholds, in the rows of W where v_i = 1."""
+    """Bernoulli W, binary v, v_s and h: random words compared with thresholds, in the rows with v_i = 1."""
 
     def __init__(self, ensemble: Ensemble, W: Bernoulli) -> None:
         super().__init__(ensemble)
@@ -184,7 +184,7 @@ class BernoulliReader(Reader):
         numbers: rng.Numbers | None = None,
         source: Tensor | None = None,
     ) -> Tensor:
-        """P(h | v, θ), W drawn connection by connection."""
+        """P(h | v, θ), W sampled connection by connection."""
         (v,) = parts
         a = self.hidden_bias(h, key, numbers)
         rows = torch.arange(len(h)) if source is None else source
@@ -194,7 +194,7 @@ class BernoulliReader(Reader):
 
 @final
 class GaussianReader(Reader):
-    """The input of hidden unit j as one normal number, exact for all values of v, v_s and h.
+    """Gaussian W: the input of hidden unit j is one normal number, exactly, for all values of v, v_s and h.
 
     Its mean is Σ_i v_i W_bar_ij + h_j Σ_i v_i v_s,i σ_ij² + c_j, its variance Σ_i v_i² σ_ij².
     """
@@ -217,7 +217,7 @@ class GaussianReader(Reader):
         numbers: rng.Numbers | None = None,
         source: Tensor | None = None,
     ) -> Tensor:
-        """P(h | v, θ) from N · K normal numbers; no weight is drawn."""
+        """P(h | v, θ) from N · K normal numbers; no weight is sampled."""
         v, mean, variance = _picked(parts, source)
         tilt = variance if state_v is None else (v * state_v) @ self.variance
         a = self.hidden_bias(h, key, numbers).add_(mean).addcmul_(h, tilt)
@@ -225,7 +225,7 @@ class GaussianReader(Reader):
 
 
 def reader(ensemble: Ensemble, *, units: Units = "sampled", chunk_size: int = CHUNK_SIZE) -> Reader:
-    """The fastest reader of the ensemble's models: a law of its own for binary visible units, or any law."""
+    """The fastest reader for the ensemble: specific to Bernoulli or Gaussian W, or for any law."""
     W = ensemble.W
     if ensemble.visible == "binary":
         if isinstance(W, Gaussian):
@@ -236,12 +236,12 @@ def reader(ensemble: Ensemble, *, units: Units = "sampled", chunk_size: int = CH
 
 
 def hidden_noise(mean: Tensor, key: int) -> Tensor:
-    """h ~ P(h | v, θ) from the mean that a pass with the same key gave."""
+    """h ~ P(h | v, θ) given the mean from a pass with the same key."""
     return draw_binary(mean, rng.subkey(key, _H))
 
 
 def blocks(size: int, step: int) -> Iterator[slice]:
-    """Slices of ``step`` elements, the last one shorter, that make up ``size``."""
+    """Slices of ``step`` elements, the last one shorter, that cover ``size``."""
     step = max(step, 1)
     return (slice(start, min(start + step, size)) for start in range(0, size, step))
 
@@ -255,7 +255,7 @@ def _first(law: Law) -> Tensor:
 
 
 def _biases(law: Law, t: Tensor, key: int, numbers: rng.Numbers | None = None) -> Tensor:
-    """Biases given the tilts t (N, n): as many rows, or one that all chains share."""
+    """Biases given the tilts t (N, n): as many rows, or one row for all chains."""
     if not law.random:
         return law.mean().unsqueeze(0)
     return law.draw(t, rng.uniform(key, tuple(t.shape), device=t.device, numbers=numbers))

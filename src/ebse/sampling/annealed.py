@@ -1,8 +1,6 @@
-"""Annealed importance sampling of log ζ, forward and reverse, on the effective RBM.
+"""Annealed importance sampling (AIS) of log ζ, forward and reverse, on the effective RBM.
 
-R. M. Neal, "Annealed importance sampling" (2001); R. Salakhutdinov and I. Murray, "On the quantitative
-analysis of deep belief networks" (2008); the reverse direction: Y. Burda, R. Grosse and R. Salakhutdinov,
-"Accurate and conservative estimates of MRF log-likelihood using reverse annealing" (2015).
+Forward: Neal 2001, Salakhutdinov and Murray 2008. Reverse: Burda, Grosse and Salakhutdinov 2015.
 """
 
 import itertools
@@ -21,14 +19,14 @@ from ebse.laws.bernoulli import log1p_exp
 from ebse.models import RestrictedBoltzmannEnsemble
 
 Progress = Callable[[float], None]
-"""Takes the share of the work that is done, from above 0 to 1."""
+"""Called with the fraction of the work that is done, from above 0 to 1."""
 
 FORWARD, REVERSE, BURN, BASE, START, CHOICE = range(6)
 """Numbers of the subkeys of a call, one for each purpose."""
 
 
 class LogPartition(NamedTuple):
-    """log ζ from both ends of the path, in nats.
+    """Estimates of log ζ by forward and by reverse annealing, in nats.
 
     Attributes
     ----------
@@ -37,9 +35,9 @@ class LogPartition(NamedTuple):
         e^(−x). From the ensemble to the base: E[reverse] ≥ log ζ, and reverse < log ζ − x with a probability
         below e^(−x), if the start is exact.
     forward_error, reverse_error
-        Standard errors, std(w) / (√n mean(w)). They never exceed 1, however far off the estimate is: where
-        the effective sample size is small, the heaviest weights were not met and the error is a fiction.
-        Believe the distance from forward to reverse instead.
+        Standard errors, std(w) / (√n mean(w)). They never exceed 1, however wrong the estimate is: where the
+        effective sample size is small, the largest weights were not sampled and the error means nothing.
+        Use the difference of forward and reverse instead.
     forward_ess, reverse_ess
         Effective sample sizes (Σ w)² / Σ w², from 1 to the number of chains.
     """
@@ -53,7 +51,7 @@ class LogPartition(NamedTuple):
 
     @property
     def width(self) -> float:
-        """reverse − forward: what annealing has left open; negative only by Monte-Carlo error."""
+        """reverse − forward, the width of the bracket; negative only by Monte Carlo error."""
         return self.reverse - self.forward
 
 
@@ -70,12 +68,12 @@ class Path(NamedTuple):
         return float(log1p_exp(self.base.double()).sum()) + len(self.c) * math.log(2)
 
     def hidden_input(self, v: Tensor) -> Tensor:
-        """vᵀ W + c, (N, K): what the weights and the sweep of a temperature share."""
+        """vᵀ W + c, (N, K), used for the weights and for the sweep of a temperature."""
         return torch.addmm(self.c, v, self.W)
 
     def log_ratio(self, v: Tensor, a: Tensor, before: float, beta: float) -> Tensor:
         """log p*_β(v) − log p*_before(v) of each row, float64; a is its hidden input."""
-        # Units are subtracted before they are summed: float32 would lose small steps of a large sum.
+        # Differences are taken before the sum: float32 would lose small changes of a large sum.
         hidden = (log1p_exp(beta * a) - log1p_exp(before * a)).sum(-1, dtype=torch.float64)
         return hidden + (beta - before) * (v @ (self.b - self.base)).double()
 
@@ -85,7 +83,7 @@ class Path(NamedTuple):
         bias = torch.lerp(self.base, self.b, beta)
         return _drawn(torch.addmm(bias, h, self.W.T, alpha=beta), rng.subkey(key, 1))
 
-    def walk(
+    def anneal(
         self, v: Tensor, betas: list[float], key: int, tick: Callable[[], None]
     ) -> tuple[Tensor, Tensor]:
         """log w = Σ_k log p*_k(v_(k−1)) − log p*_(k−1)(v_(k−1)) of each chain, and the states v_n."""
@@ -111,32 +109,43 @@ def annealed_log_partition(
     n_burn: int = 1_000,
     callback: Progress | None = None,
 ) -> LogPartition:
-    """log ζ(α) of an ensemble of binary units, bracketed by annealing towards it and away from it.
+    """log ζ(α) of an ensemble of binary units by annealed importance sampling, forward and reverse.
 
     Forward, log ζ ≈ log Z_0 + log mean w over chains from the base; in reverse, log ζ ≈ log Z_0 − log mean w
-    over chains from the ensemble.
+    over chains from the ensemble. The two bracket log ζ.
 
     Parameters
     ----------
-    n_chains, n_temperatures
-        Chains in each direction, and steps of the path. More temperatures narrow the bracket; more chains
-        only make its ends steadier.
-    base
-        Visible biases b0 (D,) of the base, whose W and c are zero. By default the log odds of the mean of
+    ensemble : RestrictedBoltzmannEnsemble
+        An ensemble of binary units.
+    generator : torch.Generator
+        Source of random numbers.
+    n_chains : int, default=100
+        Chains in each direction. More chains only lower the variance of both estimates.
+    n_temperatures : int, default=10_000
+        Steps of the annealing path. More temperatures narrow the bracket.
+    base : Tensor of shape (D,), optional
+        Visible biases b0 of the base, whose W and c are zero. By default the log odds of the mean of
         ``start``, or zeros without it.
-    start
-        Rows (N, D) near the ensemble's own samples, training data for one, from which the reverse chains are
-        taken at random; values between 0 and 1 are drawn. Such a start shows modes of the data that the
-        forward chains miss (reverse is then far above forward). It shows no mode of the ensemble that the
-        data lacks and the forward chains miss, too. Without ``start``, reverse chains leave from the ends of
-        the forward chains, resampled by weight. That shows how much the weights vary, but no mode at all that
-        the forward chains miss; and with a small ``forward_ess`` these starts are copies of a few chains.
-    n_burn
-        Sweeps of the ensemble itself before the reverse chains leave. A start that is not the ensemble's own
-        law makes reverse wrong in either direction, and sweeps mend it only as far as they mix. Reverse below
-        forward by more than their errors is a sign of it: raise n_burn.
-    callback
-        Is given the share of the work that is done, about once a percent.
+    start : Tensor of shape (N, D), optional
+        Rows close to samples of the ensemble, such as training data, at which the reverse chains start;
+        values between 0 and 1 are sampled. They reveal modes of the data that the forward chains miss
+        (reverse is then far above forward), but no mode of the ensemble that the data and the forward chains
+        both miss. Without ``start``, reverse chains start at the ends of the forward chains, resampled by
+        weight. This shows the variance of the weights, but no mode that the forward chains miss; and with a
+        small ``forward_ess`` the starts are copies of a few chains.
+    n_burn : int, default=1_000
+        Sweeps on the ensemble before the reverse chains start. Starts that are not samples of the ensemble
+        bias reverse in either direction, and sweeps correct it only as far as they mix. Reverse below forward
+        by more than their errors is a sign of it: raise n_burn.
+    callback : callable, optional
+        Called with the fraction of the work that is done, about once a percent.
+
+    References
+    ----------
+    R. M. Neal, "Annealed importance sampling", 2001. R. Salakhutdinov and I. Murray, "On the quantitative
+    analysis of deep belief networks", 2008. Y. Burda, R. Grosse and R. Salakhutdinov, "Accurate and
+    conservative estimates of MRF log-likelihood using reverse annealing", 2015.
 
     Examples
     --------
@@ -157,13 +166,13 @@ def annealed_log_partition(
     tick = _ticker(callback, 2 * (len(betas) - 1) + n_burn)
 
     v = _drawn(path.base.expand(n_chains, -1), rng.subkey(key, BASE))
-    log_w, v = path.walk(v, betas, rng.subkey(key, FORWARD), tick)
+    log_w, v = path.anneal(v, betas, rng.subkey(key, FORWARD), tick)
     forward, forward_error, forward_ess = _log_mean(log_w)
 
     v = _resampled(v, log_w, rng.subkey(key, CHOICE)) if rows is None else _chosen(rows, n_chains, key)
-    # With β = 1 throughout, a walk is plain Gibbs sampling and its weights are 1.
-    _, v = path.walk(v, [1.0] * (n_burn + 1), rng.subkey(key, BURN), tick)
-    log_w, _ = path.walk(v, betas[::-1], rng.subkey(key, REVERSE), tick)
+    # With β = 1 throughout, annealing is plain Gibbs sampling and all weights are 1.
+    _, v = path.anneal(v, [1.0] * (n_burn + 1), rng.subkey(key, BURN), tick)
+    log_w, _ = path.anneal(v, betas[::-1], rng.subkey(key, REVERSE), tick)
     reverse, reverse_error, reverse_ess = _log_mean(log_w)
 
     log_base = path.log_base()
@@ -173,12 +182,12 @@ def annealed_log_partition(
 
 
 def temperatures(n: int) -> list[float]:
-    """β_k = 1 − (1 − k / n)², k = 0 … n: closer together near the ensemble, where chains are slowest."""
+    """β_k = 1 − (1 − k / n)², k = 0 … n: denser near the ensemble, where chains mix slowest."""
     return [1 - (1 - k / n) ** 2 for k in range(n + 1)]
 
 
 def require_binary(ensemble: RestrictedBoltzmannEnsemble) -> None:
-    """Refuse real visible units, over which ζ is no sum."""
+    """Refuse real visible units, for which ζ is not a sum over states."""
     if ensemble.visible != "binary":
         raise ValueError(
             f"visible must be 'binary' for ζ to be a sum over states, got {ensemble.visible!r}; "
@@ -202,7 +211,7 @@ def _base(ensemble: RestrictedBoltzmannEnsemble, base: Tensor | None, rows: Tens
     if base is None:
         if rows is None:
             return torch.zeros_like(ensemble.b.effective())
-        # One row of each kind is added, so that a unit that never changes has finite odds.
+        # One row of zeros and one of ones are added, so that a constant unit has finite log odds.
         on = rows.double().sum(0) + 1
         return torch.logit(on / (len(rows) + 2)).to(rows.dtype)
     base = as_float_tensor("base", base)
@@ -214,7 +223,7 @@ def _base(ensemble: RestrictedBoltzmannEnsemble, base: Tensor | None, rows: Tens
 
 
 def _chosen(rows: Tensor, n: int, key: int) -> Tensor:
-    """n of the rows in random order, each as often as any other or once more; values between are drawn."""
+    """n of the rows in random order, each equally often up to one; values between 0 and 1 are sampled."""
     u = rng.uniform(rng.subkey(key, CHOICE), (len(rows),), device=rows.device)
     index = u.argsort()[torch.arange(n, device=rows.device) % len(rows)]
     return rng.bernoulli(rows[index], rng.subkey(key, START))
@@ -223,7 +232,7 @@ def _chosen(rows: Tensor, n: int, key: int) -> Tensor:
 def _resampled(v: Tensor, log_w: Tensor, key: int) -> Tensor:
     """As many rows as v has, in proportion to their weights (systematic resampling)."""
     n = len(v)
-    # One uniform number for all: a row of expected number x comes floor(x) or ceil(x) times.
+    # One uniform number for all rows: a row with the expected number x is chosen floor(x) or ceil(x) times.
     comb = (torch.arange(n, device=v.device) + rng.uniform(key, (1,), device=v.device)) / n
     index = torch.searchsorted(torch.softmax(log_w, 0).cumsum(0), comb)
     return v[index.clamp(max=n - 1)]
@@ -238,7 +247,7 @@ def _log_mean(log_w: Tensor) -> tuple[float, float, float]:
 
 
 def _ticker(callback: Progress | None, total: int) -> Callable[[], None]:
-    """What counts steps and calls back whenever another percent of them is done."""
+    """A function that counts steps, and calls back after every percent of them."""
     done = 0
 
     def tick() -> None:
@@ -251,7 +260,7 @@ def _ticker(callback: Progress | None, total: int) -> Callable[[], None]:
 
 
 def _drawn(a: Tensor, key: int) -> Tensor:
-    """Binary units of the given log odds."""
+    """Binary units sampled from the given log odds."""
     drawn = torch.empty(a.shape, dtype=a.dtype, device=a.device)
     draw_units(a.contiguous(), a.new_zeros(a.shape[1]), key, drawn=drawn)
     return drawn

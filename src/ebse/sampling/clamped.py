@@ -1,4 +1,4 @@
-"""Chains with v held at the data: models and hidden units from P(θ, h | v)."""
+"""Gibbs chains with v clamped to the data: samples of P(θ, h | v)."""
 
 import torch
 
@@ -21,8 +21,14 @@ def clamped_sweeps(
 ) -> State:
     """Sample θ ~ P(θ | v, h), h ~ P(h | v, θ), n_sweeps times (Algorithm 1, lines 12 to 15).
 
-    Leaves P(h, θ | v) invariant; binary units given as probabilities are drawn once, before. Each
-    sweep conditions on its own last h, where the paper's listing conditions on the first loop's.
+    Leaves P(h, θ | v) invariant; binary units given as probabilities are sampled once, before the first
+    sweep. Each sweep conditions on the h of the sweep before, where the listing of the paper has the h of the
+    first loop.
+
+    References
+    ----------
+    S. Geman and D. Geman, "Stochastic relaxation, Gibbs distributions, and the Bayesian restoration of
+    images", 1984.
     """
     count("n_sweeps", n_sweeps, least=0)
     count("chunk_size", chunk_size)

@@ -1,4 +1,4 @@
-"""Block Gibbs with θ integrated out: exact for any law, at the cost of a plain RBM."""
+"""Block Gibbs sampling with θ integrated out: exact for any law, at the cost of a plain RBM."""
 
 from typing import final
 
@@ -22,8 +22,27 @@ def collapsed_sweeps(
     generator: torch.Generator,
     units: Units = "sampled",
 ) -> State:
-    """Sample v ~ P(v | h), then h ~ P(h | v), n_sweeps times, θ integrated out.
+    """Block Gibbs sampling: v ~ P(v | h), then h ~ P(h | v), n_sweeps times, with θ integrated out.
 
+    Parameters
+    ----------
+    ensemble : RestrictedBoltzmannEnsemble
+        The ensemble.
+    state : State
+        v (N, D) and h (N, K) of N chains; probabilities of binary units are sampled first.
+    n_sweeps : int, default=1
+        Sweeps. More sweeps forget the start.
+    generator : torch.Generator
+        Source of random numbers.
+    units : {"sampled", "mean"}, default="sampled"
+        Whether units are sampled or are their means (mean field).
+
+    References
+    ----------
+    J. S. Liu, "The collapsed Gibbs sampler in Bayesian computations", 1994.
+
+    Examples
+    --------
     >>> from ebse.laws import Gaussian, Point
     >>> W, b, c = Gaussian(torch.zeros(3, 2), 0.5), Point(torch.zeros(3)), Point(torch.zeros(2))
     >>> ensemble = RestrictedBoltzmannEnsemble(W=W, b=b, c=c)
@@ -43,7 +62,7 @@ def collapsed_sweeps(
 class EffectiveChain:
     """P(v | h) and P(h | v) with θ integrated out, the effective parameters computed once.
 
-    With real visible units P(h | v) is the ensemble's own, because K is not linear in v.
+    With real visible units P(h | v) is that of the ensemble, because K is not linear in v.
     """
 
     def __init__(self, ensemble: RestrictedBoltzmannEnsemble) -> None:
@@ -68,11 +87,11 @@ class EffectiveChain:
         units: Units = "sampled",
         numbers: rng.Numbers | None = None,
     ) -> State:
-        """n_sweeps from ``state``; its chains have the noise of these ``numbers``, or of 0, 1, … on."""
+        """n_sweeps from ``state``; chain n has the random numbers of ``numbers[n]``, by default of n."""
         if n_sweeps == 0:
             return state
         v, h = (x.new_empty(x.shape) for x in state)
-        # Sums before the sigmoid: the units cannot be written where the product still reads them.
+        # Separate arrays for the inputs: units cannot be written where the product still reads them.
         a_v, a_h = torch.empty_like(v), torch.empty_like(h)
         real = self.ensemble.visible == "real"
         before = state.h

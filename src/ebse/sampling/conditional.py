@@ -1,4 +1,4 @@
-"""Missing visible units given the others: block Gibbs with θ integrated out and the known units held."""
+"""Imputation of missing visible units: block Gibbs sampling with θ integrated out and known units clamped."""
 
 import torch
 from torch import Tensor
@@ -24,10 +24,10 @@ def conditional_sweeps(
     generator: torch.Generator,
     numbers: rng.Numbers | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """E[v | known units] and one draw of it (N, D), from n_sweeps after n_burn others.
+    """E[v | known units] and one sample of it (N, D), from n_sweeps after n_burn others.
 
-    The mean is that of P(v_i = 1 | h) over the sweeps. Known units stay as they are, also where they are
-    probabilities between 0 and 1; what ``v`` holds where ``missing`` is true is not looked at.
+    The mean is that of P(v_i = 1 | h) over the sweeps. Known units do not change, also where they are
+    probabilities between 0 and 1; the values of ``v`` where ``missing`` is true are not used.
     """
     count("n_sweeps", n_sweeps)
     count("n_burn", n_burn, least=0)

@@ -1,4 +1,4 @@
-"""The sweep of Algorithm 1 (lines 6 to 10): θ is drawn, then v and h under the same θ."""
+"""The sweep of Algorithm 1 (lines 6 to 10): sample θ, then v and h given the same θ."""
 
 import torch
 
@@ -21,11 +21,13 @@ def explicit_sweeps(
 ) -> State:
     """Sample θ ~ P(θ | v, h), v ~ P(v | h, θ), h ~ P(h | v, θ), n_sweeps times.
 
-    Leaves the joint P(v, h, θ) of binary units invariant for any law. Algorithm 1 with its k makes k + 1
-    sweeps. Mean-field units tilt θ by their means as they are. Bernoulli and Gaussian W in float32 are
-    drawn row by row in a kernel; other laws, types and mean-field units hold at most about ``chunk_size``
-    connections at once. The noise does not depend on it.
+    Leaves the joint P(v, h, θ) of binary units invariant for any law. Algorithm 1 makes k + 1 sweeps.
+    Mean-field units tilt θ by their means. Bernoulli and Gaussian W in float32 are sampled row by row in a
+    kernel; other laws, types and mean-field units have about ``chunk_size`` connections in memory at once.
+    The random numbers do not depend on it.
 
+    Examples
+    --------
     >>> from ebse.laws import Bernoulli, Point
     >>> W, b, c = Bernoulli(torch.ones(3, 2), 0.5), Point(torch.zeros(3)), Point(torch.zeros(2))
     >>> ensemble = RestrictedBoltzmannEnsemble(W=W, b=b, c=c)

@@ -1,4 +1,4 @@
-"""Chains of (v, h, θ) for any energy: θ | v, h by Metropolis, v and h | θ one unit at a time."""
+"""Chains of (v, h, θ) for any energy: Metropolis–Hastings for θ | v, h, and Gibbs for each unit given θ."""
 
 from typing import NamedTuple
 
@@ -16,18 +16,18 @@ from ebse.sampling.state import State
 
 
 class ModelState(NamedTuple):
-    """A batch of chains: v (N, D), h (N, K) and the model θ of each, arrays ``(N, *shape)`` by name."""
+    """A batch of chains: v (N, D), h (N, K) and θ of each, arrays ``(N, *shape)`` by name."""
 
     v: Tensor
     h: Tensor
     theta: Parameters
     acceptance: float = 1.0
-    """Share of Langevin moves that were accepted in the last call; near 0 the chain does not move."""
+    """Acceptance rate of Langevin moves in the last call; near 0 the chain does not move."""
 
 
 @torch.no_grad()
 def start_chains(ensemble: EnergyEnsemble, v: Tensor, *, generator: torch.Generator) -> ModelState:
-    """Chains at binary v (N, D), with h by fair coins and θ from the law."""
+    """Chains at binary v (N, D), with uniformly random h and θ from its law."""
     key = rng.draw_key(generator)
     v = units("v", v, ensemble.D, dtype=ensemble.dtype)
     h = rng.bernoulli(v.new_full((len(v), ensemble.K), 0.5), rng.subkey(key, 0))

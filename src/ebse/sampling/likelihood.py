@@ -1,4 +1,4 @@
-"""log P(v; α) of data: exact where one side is small enough to sum, a bracket where it is not."""
+"""Log-likelihood of data: exact where one side is small enough to sum, else bracketed by AIS."""
 
 import math
 from typing import NamedTuple
@@ -13,9 +13,9 @@ from ebse.models import RestrictedBoltzmannEnsemble, exact
 from ebse.sampling.annealed import LogPartition, Progress, annealed_log_partition, require_binary
 
 SMALLEST_SIDE = 20
-"""Up to this many units on the smaller side, ζ is summed: 2^20 terms."""
+"""Units on the smaller side up to which ζ is summed exactly: 2^20 terms."""
 BLOCK = 2**22
-"""Unit values of data rows that are held in float64 at once."""
+"""Values of data rows in float64 in memory at once."""
 
 
 class LogLikelihood(NamedTuple):
@@ -25,9 +25,9 @@ class LogLikelihood(NamedTuple):
     ----------
     forward, reverse
         With log ζ from forward and from reverse annealing. Forward log ζ is low, so ``forward`` is high (the
-        optimiztic figure that is usually published) and ``reverse`` is low. Equal where ``exact``.
+        optimistic figure that is usually published) and ``reverse`` is low. Equal where ``exact``.
     exact
-        Whether log ζ was summed over every state.
+        Whether log ζ was summed over all states.
     log_partition
         log ζ from both directions, with errors and effective sample sizes. Errors of log ζ are errors of
         ``forward`` and ``reverse``, too. Where ``exact`` they are 0 and the sizes infinite.
@@ -59,20 +59,25 @@ def log_likelihood(
     n_burn: int = 1_000,
     callback: Progress | None = None,
 ) -> LogLikelihood:
-    """Mean of log P(v; α) = −F(v) − log ζ(α) over the rows of binary v (N, D).
+    """Mean log-likelihood log P(v; α) = −F(v) − log ζ(α) over the rows of binary v (N, D).
 
-    Where min(D, K) ≤ 20, log ζ is summed exactly and nothing random happens. Elsewhere it is bracketed by
-    :func:`ebse.sampling.annealed_log_partition`, to which all options go. Sums are float64 whatever the
+    Where min(D, K) ≤ 20, log ζ is summed exactly, without random numbers. Elsewhere it is bracketed by
+    :func:`ebse.sampling.annealed_log_partition`, which gets all other options. Sums are float64 whatever the
     type of the ensemble.
 
     Parameters
     ----------
-    v
-        Binary rows. Gray values are refused: what they have is the likelihood of one binarization or
-        another, and it must be stated which.
-    start
-        Rows from which the reverse chains leave, by default v itself: a mode of v that the forward chains
-        miss, and that would flatter the forward figure, then shows as a wide bracket.
+    ensemble : RestrictedBoltzmannEnsemble
+        An ensemble of binary units.
+    v : Tensor of shape (N, D)
+        Binary rows. Gray values are refused: their likelihood depends on how they are binarized.
+    generator : torch.Generator
+        Source of random numbers.
+    n_chains, n_temperatures, base, n_burn, callback
+        See :func:`ebse.sampling.annealed_log_partition`.
+    start : Tensor of shape (N, D), optional
+        Rows at which the reverse chains start, by default v itself: a mode of v that the forward chains miss,
+        which would bias the forward figure upwards, then shows as a wide bracket.
 
     Examples
     --------
@@ -126,6 +131,6 @@ def _binary_rows(ensemble: RestrictedBoltzmannEnsemble, v: Tensor) -> Tensor:
 
 
 def _float64(ensemble: RestrictedBoltzmannEnsemble) -> RestrictedBoltzmannEnsemble:
-    """The effective RBM with parameters that are summed in float64."""
+    """The effective RBM in float64."""
     W, b, c = (Point(x.double()) for x in ensemble.effective())
     return RestrictedBoltzmannEnsemble(W=W, b=b, c=c)

@@ -1,8 +1,14 @@
-"""Markov chains on θ | v, h for energies that are not linear in θ.
+"""Metropolis–Hastings and Gibbs sampling of θ | v, h for energies that are not linear in θ.
 
-Laws with a density on the real line move by the Metropolis-adjusted Langevin algorithm, all at once;
-laws with atoms by Gibbs, one element at a time; any other law by independence Metropolis, one
+Laws with a density on the real line move by the Metropolis-adjusted Langevin algorithm, all at once; laws
+with atoms by Gibbs sampling, one element at a time; any other law by independence Metropolis–Hastings, one
 element at a time, with the law itself as the proposal.
+
+References
+----------
+N. Metropolis et al., "Equation of state calculations by fast computing machines", 1953. W. K. Hastings,
+"Monte Carlo sampling methods using Markov chains and their applications", 1970. G. O. Roberts and R. L.
+Tweedie, "Exponential convergence of Langevin distributions and their discrete approximations", 1996.
 """
 
 import itertools
@@ -20,7 +26,7 @@ from ebse.sampling.state import State
 LANGEVIN_STEP = 1.2
 """Default step for one parameter, in standard deviations of its law.
 
-With d parameters that move together the step is divided by d^(1/6), which keeps the acceptance where it is
+With d parameters that move together the step is divided by d^(1/6), which keeps the acceptance rate constant
 (Roberts and Rosenthal, "Optimal scaling of discrete approximations to Langevin diffusions", 1998).
 """
 
@@ -35,7 +41,7 @@ def theta_sweep(
 ) -> tuple[Parameters, float]:
     """Move every parameter once, leaving P(θ | v, h) ∝ P(θ; α) exp(−E(v, h, θ)) invariant.
 
-    Also gives the share of the chains whose Langevin move was accepted (1 if there is none).
+    Also returns the acceptance rate of the Langevin moves (1 if there are none).
     """
     theta = {name: x.clone() for name, x in theta.items()}
     smooth = [name for name, law in ensemble.laws.items() if law.support == "real line"]
@@ -58,7 +64,7 @@ def _langevin(
     key: int,
     step: float,
 ) -> tuple[Parameters, float]:
-    """Propose θ − ε²/2 ∇U + ε ξ with U = E + φ and ε = step · sd · d^(−1/6), accept or refuse."""
+    """Propose θ − ε²/2 ∇U + ε ξ with U = E + φ and ε = step · sd · d^(−1/6); accept or reject."""
     step *= sum(ensemble.laws[name].shape.numel() for name in names) ** (-1 / 6)
     scale = {name: step * ensemble.laws[name].variance().detach().sqrt() for name in names}
     U, slope = _slope(ensemble, state, theta, names)
@@ -79,7 +85,7 @@ def _langevin(
 
 
 def _gibbs(ensemble: EnergyEnsemble, state: State, theta: Parameters, name: str, key: int) -> None:
-    """Draw each element of an atomic law from P(θ_k | rest), in place."""
+    """Sample each element of an atomic law from P(θ_k | rest), in place."""
     values, log_w = (x.detach() for x in ensemble.laws[name].nodes(1))
     if len(values) == 1:
         return
@@ -122,7 +128,7 @@ def _slope(
 
 
 def _accept(log_ratio: Tensor, key: int) -> Tensor:
-    """Accept with probability min(1, exp(log_ratio)); a ratio that is not a number is refused."""
+    """Accept with probability min(1, exp(log_ratio)); a ratio that is NaN is rejected."""
     return rng.uniform(key, tuple(log_ratio.shape), device=log_ratio.device).log() < log_ratio
 
 

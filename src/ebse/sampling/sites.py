@@ -1,4 +1,4 @@
-"""Gibbs over binary units one at a time, for any log weight of (v, h)."""
+"""Gibbs sampling of binary units one at a time, for any log weight of (v, h)."""
 
 from collections.abc import Callable
 
@@ -50,7 +50,7 @@ def linear_sweeps(
     generator: torch.Generator,
     clamp_v: bool = False,
 ) -> State:
-    """Sweep over v and h (or h alone) of an ensemble whose θ is integrated out."""
+    """Gibbs sweeps over the units of v and h (or of h alone), with θ integrated out."""
     count("n_sweeps", n_sweeps, least=0)
     key = rng.draw_key(generator)
     state = binary_state(ensemble, state)

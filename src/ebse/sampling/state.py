@@ -1,4 +1,4 @@
-"""What a chain carries from sweep to sweep."""
+"""The state of a chain."""
 
 from typing import Literal, NamedTuple
 
@@ -12,7 +12,7 @@ Units = Literal["sampled", "mean"]
 
 
 START = 2**63
-"""Number of the subkey for the start of a chain; sweeps count from 0."""
+"""Number of the subkey for the start of a chain; those of sweeps count from 0."""
 
 
 class State(NamedTuple):
@@ -23,7 +23,7 @@ class State(NamedTuple):
 
 
 def checked_state(ensemble: RestrictedBoltzmannEnsemble, state: State, units: Units, key: int) -> State:
-    """v (N, D) and h (N, K) of the ensemble's type; sampled units that are probabilities are drawn."""
+    """v (N, D) and h (N, K) of the ensemble's type; probabilities are sampled where units are."""
     if not isinstance(state, tuple) or len(state) != 2:
         raise TypeError(f"state must be a State, got {type(state).__name__}; pass State(v, h)")
     v = checked_units("v", state[0], ensemble.D, dtype=ensemble.dtype)

@@ -6,7 +6,7 @@ from ebse.training.gradients import Offsets, gradient, monte_carlo_gradient
 from ebse.training.init import initial_ensemble
 from ebse.training.monitors import pseudo_log_likelihood
 from ebse.training.optim.effective_ascent import EffectiveAscent
-from ebse.training.optim.m_step import GradientAscent
+from ebse.training.optim.gradient_ascent import GradientAscent
 from ebse.training.phases import Algorithm1, ContrastiveDivergence, EStep, Phases
 from ebse.training.trainer import DivergedError, Training, resume
 

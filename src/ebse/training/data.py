@@ -1,4 +1,4 @@
-"""Where mini-batches come from: a tensor, an array on disk, a sparse matrix, or an iterable of chunks."""
+"""Mini-batches from a tensor, an array on disk, a sparse matrix, or an iterable of chunks."""
 
 import zlib
 from abc import ABC, abstractmethod
@@ -13,18 +13,18 @@ from torch import Tensor
 from ebse import rng
 from ebse._tensors import units
 
-N_KNOWN, MOST_KNOWN = 1000, 2**22
-"""Rows that a run looks at before it starts, and the numbers that these may be."""
+N_SAMPLE, MOST_VALUES = 1000, 2**22
+"""Rows that are read before a run starts, and the largest number of values in them."""
 
 Data = Tensor | np.ndarray[Any, Any] | Iterable[Any] | Callable[[], Iterable[Any]]
 """What ``fit`` takes: rows (N, D) as a tensor, a NumPy array (also memory-mapped), a SciPy csr matrix; or
 chunks (n, D) of these as something that can be iterated anew every epoch, or a function that returns that."""
 
 Description = dict[str, int | None]
-"""What tells one set of rows from another."""
+"""Number of rows and checksums, by which a resumed run recognizes its data."""
 
 Batch = tuple[Tensor, Tensor]
-"""The rows (n, D) of a mini-batch, and their numbers in the training set."""
+"""The rows (n, D) of a mini-batch, and their indices in the training set."""
 
 
 class DataChangedError(ValueError):
@@ -58,7 +58,7 @@ class Rows(ABC):
     """The rows of a training set, in mini-batches."""
 
     n_batches: int | None
-    """Mini-batches of an epoch, where that is known beforehand."""
+    """Mini-batches of an epoch, where known in advance."""
 
     @abstractmethod
     def batches(self, key: int, into: Tensor | None = None) -> Iterator[Batch]:
@@ -66,24 +66,24 @@ class Rows(ABC):
 
     _described: Description | None = None
     n_rows: int | None
-    """Rows in all, where that is known beforehand."""
+    """Number of rows, where known in advance."""
 
     @abstractmethod
     def spread(self, n: int) -> Tensor:
         """At most n rows, evenly spread."""
 
-    def known(self) -> Tensor:
-        """Rows that a run looks at before it starts: the same for the same data, in whatever form."""
-        return self.spread(N_KNOWN)
+    def sample(self) -> Tensor:
+        """Rows that are read before a run starts: the same for the same data, in whatever form."""
+        return self.spread(N_SAMPLE)
 
     def whole(self) -> Tensor | None:
         """All rows, where they are a tensor."""
         return None
 
     def describe(self) -> Description:
-        """What a resumed run checks its data against: checksums of some rows, and of all in memory."""
+        """Checksums of some rows, and of all rows in memory, for the check of a resumed run."""
         if self._described is None:
-            some = zlib.crc32(self.known().cpu().numpy().tobytes())
+            some = zlib.crc32(self.sample().cpu().numpy().tobytes())
             self._described = {"n_rows": self.n_rows, "some": some, "all": self._checksum()}
         return self._described
 
@@ -92,7 +92,7 @@ class Rows(ABC):
 
 
 def require_same_rows(name: str, before: Description | None, now: Description | None) -> None:
-    """The same rows as when a run began, as far as their descriptions tell."""
+    """Require the rows of the start of a run, as far as their descriptions show."""
     if before is None and now is None:
         return
     if before is not None and now is not None:
@@ -106,7 +106,7 @@ def require_same_rows(name: str, before: Description | None, now: Description | 
 
 
 def require_same_columns(name: str, v: Any, n_units: int) -> None:
-    """As many columns as when a run was started, where the data have a shape."""
+    """Require the number of columns of the start of a run, where the data have a shape."""
     shape = tuple(getattr(v, "shape", ()))
     if len(shape) == 2 and shape[1] != n_units:
         raise DataChangedError(name, expected=f"{n_units} columns", got=f"{shape[1]} columns")
@@ -114,7 +114,7 @@ def require_same_columns(name: str, v: Any, n_units: int) -> None:
 
 @final
 class _Array(Rows):
-    """Rows that can be picked by number; only a mini-batch at a time is converted."""
+    """Rows that can be selected by index; only a mini-batch at a time is converted."""
 
     def __init__(self, v: Any, pick: Callable[[Tensor], Tensor], batch_size: int) -> None:
         self._v, self._pick, self._batch_size = v, pick, batch_size
@@ -122,8 +122,8 @@ class _Array(Rows):
         self.n_batches = -(-self.n_rows // batch_size)
 
     def spread(self, n: int) -> Tensor:
-        """At most n rows, evenly spread, and not too many numbers."""
-        n = max(min(n, MOST_KNOWN // self._v.shape[1]), 1)
+        """At most n rows, evenly spread, of at most MOST_VALUES values."""
+        n = max(min(n, MOST_VALUES // self._v.shape[1]), 1)
         return self._pick(torch.arange(0, self.n_rows, -(-self.n_rows // n)))
 
     def batches(self, key: int, into: Tensor | None = None) -> Iterator[Batch]:
@@ -142,10 +142,10 @@ class _Array(Rows):
         return self._v if isinstance(self._v, Tensor) else None
 
     def _checksum(self) -> int | None:
-        # A file may be larger than memory, and reading all of it takes long.
+        # A file may be larger than memory, and takes long to read.
         if isinstance(self._v, np.memmap):
             return None
-        total, step = 0, max(MOST_KNOWN // self._v.shape[1], 1)
+        total, step = 0, max(MOST_VALUES // self._v.shape[1], 1)
         for start in range(0, self.n_rows, step):
             rows = torch.arange(start, min(start + step, self.n_rows))
             total = zlib.crc32(self._pick(rows).cpu().numpy().tobytes(), total)
@@ -154,7 +154,7 @@ class _Array(Rows):
 
 @final
 class _Chunks(Rows):
-    """Rows that come in chunks, in the order of the iterable; each chunk is shuffled by itself."""
+    """Rows in chunks, in the order of the iterable; each chunk is shuffled by itself."""
 
     n_batches, n_rows = None, None
 
@@ -190,12 +190,12 @@ class _Chunks(Rows):
             chunk = next(iter(self._source() if callable(self._source) else self._source), None)
             if chunk is None:
                 raise ValueError("v must yield at least one chunk of rows, got none; pass chunks (n, D)")
-            self._first = self._rows(chunk).spread(N_KNOWN)
+            self._first = self._rows(chunk).spread(N_SAMPLE)
         return self._first[:: -(-len(self._first) // n)]
 
 
 def rows_of(name: str, v: Any, n_units: int, *, dtype: torch.dtype, batch_size: int) -> Rows:
-    """The training set ``v`` as rows."""
+    """The rows of the training set ``v``."""
     if hasattr(v, "shape"):
         return _array(name, v, n_units, dtype, batch_size)
     if callable(v) or (isinstance(v, Iterable) and not isinstance(v, str | bytes | dict)):
@@ -207,7 +207,7 @@ def rows_of(name: str, v: Any, n_units: int, *, dtype: torch.dtype, batch_size: 
 
 
 def permutation(n: int, key: int) -> Tensor:
-    """The random order of n rows that belongs to ``key``."""
+    """The random order of n rows given by ``key``."""
     # Torch takes seeds of 63 bits.
     return torch.randperm(n, generator=torch.Generator().manual_seed(key >> 1))
 
@@ -245,7 +245,7 @@ def _array(name: str, v: Any, n_units: int, dtype: torch.dtype, batch_size: int)
 
 
 def _checked(name: str, batch: np.ndarray[Any, Any], n_units: int, dtype: torch.dtype) -> Tensor:
-    """A batch as a tensor; what cannot be checked as a whole is checked here."""
+    """A batch as a tensor, checked: arrays on disk cannot be checked as a whole."""
     kind = batch.dtype.kind
     if kind not in "biuf":
         raise TypeError(f"{name} must hold real numbers, got {batch.dtype}; convert it with astype(float)")

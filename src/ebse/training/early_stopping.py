@@ -1,4 +1,4 @@
-"""Early stopping: when held-out rows stop gaining, and which parameters were best."""
+"""Early stopping by held-out rows."""
 
 import math
 from dataclasses import dataclass
@@ -15,18 +15,23 @@ from ebse.training.monitors import free_energy_gap, held_out_pseudo_likelihood
 @final
 @dataclass(frozen=True)
 class EarlyStopping:
-    """Stop once held-out rows have not gained for ``patience`` epochs, and keep the best parameters.
+    """Early stopping: stop after ``patience`` epochs without improvement on held-out rows, keep the best.
 
     Parameters
     ----------
-    on
-        "pseudo_log_likelihood" of held-out rows, the higher the better; or "free_energy_gap" between
-        held-out and training rows, the lower the better.
-    patience
-        Epochs without a gain after which the run stops. Training often begins with a plateau, of ten epochs
-        and more where an epoch has few mini-batches: then give it more.
-    min_gain
-        What counts as a gain, in nats.
+    on : {"pseudo_log_likelihood", "free_energy_gap"}, default="pseudo_log_likelihood"
+        The criterion: the pseudo-log-likelihood of held-out rows, higher is better; or the difference of mean
+        free energy between held-out and training rows, lower is better. Real visible units need the latter.
+    patience : int, default=10
+        Epochs without improvement after which the run stops. Training often starts with a plateau of ten
+        epochs and more where an epoch has few mini-batches: raise it then.
+    min_gain : float, default=0.0
+        Smallest improvement that counts, in nats.
+
+    References
+    ----------
+    J. Besag, "Statistical analysis of non-lattice data", 1975 (pseudo-likelihood). L. Prechelt, "Early
+    stopping — but when?", 1998.
 
     Examples
     --------
@@ -45,14 +50,14 @@ class EarlyStopping:
             raise ValueError(f"min_gain must lie in [0, inf), got {self.min_gain!r}; pass a number >= 0")
 
     def gain(self, ensemble: RestrictedBoltzmannEnsemble, v: Tensor, held_out: Tensor) -> float:
-        """The watched number, turned so that more is better."""
+        """The criterion, with a sign so that higher is better."""
         if self.on == "free_energy_gap":
             return -free_energy_gap(ensemble, v, held_out)["free_energy_gap"]
         return held_out_pseudo_likelihood(ensemble, v, held_out)["held_out_pseudo_log_likelihood"]
 
 
 def require_stopping(stopping: object, ensemble: RestrictedBoltzmannEnsemble, held_out: object) -> None:
-    """Early stopping that the ensemble can be watched for, and rows to watch."""
+    """Require a criterion that the ensemble has, and held-out rows."""
     if stopping is None:
         return
     if not isinstance(stopping, EarlyStopping):

@@ -1,4 +1,4 @@
-"""The gradient of the log-likelihood, ⟨∂K/∂α⟩_data − ⟨∂K/∂α⟩_model (Eq. 6 with B2 and B6).
+"""Gradients of the log-likelihood: ⟨∂K/∂α⟩_data − ⟨∂K/∂α⟩_model (Eq. 6 with B2 and B6).
 
 For every law it is autograd of the log weight, so that no derivative is written by hand.
 """
@@ -29,10 +29,10 @@ def gradient(
     phases: Phases,
     offsets: Offsets | None = None,
 ) -> Gradient:
-    """⟨∂ log_weight(v, h)/∂α⟩_data − ⟨same⟩_model, for each of α.
+    """Gradient of the log-likelihood, ⟨∂ log_weight(v, h)/∂α⟩_data − ⟨same⟩_model, for each of α.
 
     With ``offsets`` (binary units), the gradient at fixed b + W λ and c + μᵀ W, the biases of the centered
-    machine: that of W is taken around μ and λ, those of b and c are as they were.
+    machine: that of W is taken around μ and λ, those of b and c are unchanged.
     """
     alpha = leaves_of(ensemble)
     ensemble = rebuilt(ensemble, alpha)
@@ -67,10 +67,27 @@ def monte_carlo_gradient(
     generator: torch.Generator,
     langevin_step: float = LANGEVIN_STEP,
 ) -> Gradient:
-    """E[∂φ/∂α]_{P(θ)} − E[∂φ/∂α]_{P(θ|v)} over M = n_samples chains a row (Eq. 10).
+    """Monte Carlo gradient E[∂φ/∂α]_{P(θ)} − E[∂φ/∂α]_{P(θ|v)} of any energy (Eq. 10).
 
-    Each expectation is over chains of ``n_sweeps`` sweeps. α that move the support (locations of
-    atoms, bounds) have no score; for them the law's path carries θ along: E[−∂E/∂θ · ∂θ/∂α].
+    Parameters
+    ----------
+    ensemble : EnergyEnsemble
+        Any energy and laws.
+    v : Tensor of shape (N, D)
+        Binary rows.
+    n_samples : int
+        Chains a row, the M of the paper. More chains lower the variance.
+    n_sweeps : int
+        Sweeps of each chain. More sweeps lower the bias.
+    generator : torch.Generator
+        Source of random numbers.
+    langevin_step : float
+        Step of the Langevin proposals, see :func:`ebse.sampling.general_sweeps`.
+
+    Notes
+    -----
+    α that move the support of a law (locations of atoms, bounds) have no score; their gradient goes through
+    the path of θ: E[−∂E/∂θ · ∂θ/∂α].
     """
     rows = v.repeat_interleave(count("n_samples", n_samples), 0)
     start = start_chains(ensemble, rows, generator=generator)

@@ -1,4 +1,4 @@
-"""Where training starts: small effective weights, and biases that already know the data's mean."""
+"""Initial ensembles: small effective weights, and biases from the mean of the data."""
 
 from typing import Any
 
@@ -15,16 +15,24 @@ from ebse.training.data import rows_of
 def initial_ensemble(
     v: Any, n_hidden: int, *, generator: torch.Generator, law: type[Law] = Point, **noise: Any
 ) -> RestrictedBoltzmannEnsemble:
-    """Effective W ~ N(0, 0.01²) under any law, b = logit of the mean of v, c = −μᵀ W.
+    """Initial ensemble for training: effective W ~ N(0, 0.01²), b = logit of the mean μ of v, c = −μᵀ W.
 
     Parameters
     ----------
-    v
-        Rows (N, D) of the data, or some of them: a tensor, an array or a csr matrix.
-    n_hidden
+    v : array of shape (N, D)
+        Rows of the data, or some of them: a tensor, an array or a csr matrix.
+    n_hidden : int
         Hidden units.
-    law, noise
-        The family of W, and what its ``start`` takes: ``law=Bernoulli, p=0.1``.
+    generator : torch.Generator
+        Source of random numbers.
+    law : type of Law, default=Point
+        The family of W.
+    **noise
+        Arguments of the ``start`` of the law: ``law=Bernoulli, p=0.1``.
+
+    References
+    ----------
+    G. E. Hinton, "A practical guide to training restricted Boltzmann machines", 2010 (the visible biases).
 
     Examples
     --------
@@ -46,8 +54,8 @@ def initial_ensemble(
     dtype = v.dtype if floating else torch.get_default_dtype()
     rows = rows_of("v", v, v.shape[1], dtype=dtype, batch_size=1)
     every = rows.whole()
-    seen = rows.known() if every is None else every
-    mu = seen.mean(0)
+    used = rows.sample() if every is None else every
+    mu = used.mean(0)
     try:
         W = law.start((v.shape[1], n_hidden), generator=generator, **noise)
     except TypeError as error:
@@ -57,7 +65,7 @@ def initial_ensemble(
     W = W.with_alpha({name: value.to(dtype) for name, value in W.alpha.items()})
     effective = small_normal((v.shape[1], n_hidden), generator=generator).to(dtype)
     W = W.settled(effective, share=0.0)
-    # A unit that never changed in N rows may still do so in the next one.
-    certain = 1 / (len(seen) + 2)
+    # A unit that is constant in N rows may still differ in the next one.
+    certain = 1 / (len(used) + 2)
     b = torch.logit(mu.clamp(certain, 1 - certain))
     return RestrictedBoltzmannEnsemble(W=W, b=Point(b), c=Point(-mu @ W.effective()))

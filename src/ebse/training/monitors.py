@@ -1,6 +1,7 @@
-"""What is watched while training: one row of numbers an epoch."""
+"""Monitors of training: reconstruction error, pseudo-likelihood, free-energy gap, exact likelihood, noise."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import final
 
 import torch
 from torch import Tensor
@@ -11,19 +12,20 @@ from ebse.kernels.pseudo_likelihood import pseudo_terms
 from ebse.kernels.units import fast
 from ebse.laws.bernoulli import log1p_exp
 from ebse.models import RestrictedBoltzmannEnsemble, exact
+from ebse.training.data import Description, Rows
 
 Row = dict[str, float]
 Monitor = Callable[[RestrictedBoltzmannEnsemble, Tensor, Tensor | None], Row]
-"""Maps the ensemble, some training rows and the held-out rows (or None) to named numbers."""
+"""Maps the ensemble, some training rows and some held-out rows (or None) to named numbers."""
 
 SMALL = 12
-"""Exact likelihoods are watched where the smaller side has at most this many units."""
+"""Exact likelihoods are monitored where the smaller side has at most this many units."""
 WORK, TERMS = 2**17, 4
-"""Hidden inputs that a pseudo-likelihood may compute; above, its sum has so many terms a row."""
+"""Hidden inputs that a pseudo-likelihood may compute; above, only TERMS terms of each row are summed."""
 STRONG = 80.0
-"""Weights from which on the kernel's exponentials leave single precision."""
+"""Weights from which on the exponentials of the kernel overflow in single precision."""
 BLOCK = 2**19
-"""Hidden inputs that are held at once where terms are thinned."""
+"""Hidden inputs in memory at once where terms are thinned."""
 
 
 def reconstruction_error(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, held_out: Tensor | None) -> Row:
@@ -33,11 +35,24 @@ def reconstruction_error(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, held_
 
 
 def pseudo_log_likelihood(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, *, every: int = 1) -> Tensor:
-    """Σ_i log P(v_i | v_−i) of each row; a value in (0, 1) is averaged over.
+    """Pseudo-log-likelihood Σ_i log P(v_i | v_−i) of each row (Besag 1975).
 
-    log odds of v_i are b_i + Σ_j log1p_exp(a_j + (1 − v_i) W_ij) − log1p_exp(a_j − v_i W_ij), a_j the
-    input to hidden unit j. With ``every`` > 1 only each so-many-th term is computed, from a place of its
-    own in every row, and the sum is scaled up.
+    The log odds of v_i are b_i + Σ_j log1p_exp(a_j + (1 − v_i) W_ij) − log1p_exp(a_j − v_i W_ij), a_j the
+    input of hidden unit j. A value of v_i in (0, 1) is a probability, over which the term is averaged.
+
+    Parameters
+    ----------
+    ensemble : RestrictedBoltzmannEnsemble
+        An ensemble of binary units.
+    v : Tensor of shape (N, D)
+        Rows in [0, 1].
+    every : int, default=1
+        Compute only every so-many-th term, starting at another unit in each row, and scale up the sum. Larger
+        values are faster and noisier.
+
+    References
+    ----------
+    J. Besag, "Statistical analysis of non-lattice data", 1975.
     """
     W, b, c = ensemble.effective()
     a = v @ W + c
@@ -57,7 +72,7 @@ def pseudo_log_likelihood(ensemble: RestrictedBoltzmannEnsemble, v: Tensor, *, e
 
 
 def _plain(v: Tensor, W: Tensor, a: Tensor) -> bool:
-    """Binary rows, and numbers that the kernel's exponentials can do with: it does not know NaN."""
+    """Whether rows are binary and values within the range of the kernel, which does not handle NaN."""
     return not fractional(v) and float(W.abs().max()) < STRONG and bool(torch.isfinite(a.sum()))
 
 
@@ -77,7 +92,7 @@ def _thinned(v: Tensor, W: Tensor, b: Tensor, a: Tensor, first: Tensor, every: i
 def _mean_pseudo_likelihood(ensemble: RestrictedBoltzmannEnsemble, v: Tensor) -> float:
     """The mean over rows, with terms thinned where there are many."""
     few = len(v) * ensemble.D * ensemble.K <= WORK
-    # Rows take turns with the units, so that every unit has its turn only where there are enough of them.
+    # Rows start at different units, so that every unit is covered only where there are enough rows.
     every = 1 if few else min(max(ensemble.D // TERMS, 1), len(v))
     return float(pseudo_log_likelihood(ensemble, v, every=every).mean())
 
@@ -131,3 +146,49 @@ DEFAULT_MONITORS: tuple[Monitor, ...] = (
     exact_log_likelihood,
     noise_summary,
 )
+
+MOST_ROWS, ONE_IN, CHEAP = 1000, 200, 2**22
+"""Rows to monitor: one in ONE_IN, or as many as have CHEAP connections in all, and at most MOST_ROWS."""
+
+
+@final
+class Monitoring:
+    """Monitors, and a subset of rows so small that evaluating it costs little beside training."""
+
+    def __init__(self, monitors: Sequence[Monitor]) -> None:
+        self.monitors = tuple(monitors)
+        self.v: Tensor | None = None
+        self.held_out: Tensor | None = None
+        self.held_out_facts: Description | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the monitors."""
+        return [_name(monitor) for monitor in self.monitors]
+
+    def choose_rows(self, v: Rows, held_out: Rows | None, n_connections: int) -> None:
+        """Choose rows of the training set and of the held-out rows."""
+        n = min(max((v.n_rows or 0) // ONE_IN, CHEAP // n_connections, 1), MOST_ROWS)
+        self.v = v.spread(n)
+        self.held_out = None if held_out is None else held_out.spread(n)
+        self.held_out_facts = None if held_out is None else held_out.describe()
+
+    def row(self, ensemble: RestrictedBoltzmannEnsemble) -> Row:
+        """The values of all monitors, as plain numbers that a file can hold."""
+        assert self.v is not None
+        row: Row = {}
+        with torch.no_grad():
+            for monitor in self.monitors:
+                found = monitor(ensemble, self.v, self.held_out)
+                try:
+                    row |= {name: float(value) for name, value in found.items()}
+                except (AttributeError, TypeError, ValueError):
+                    raise TypeError(
+                        f"monitors must return a dict of numbers by name, got {found!r} from "
+                        f"{_name(monitor)}; return {{'name': float(value)}}"
+                    ) from None
+        return row
+
+
+def _name(monitor: Monitor) -> str:
+    return getattr(monitor, "__name__", type(monitor).__name__)

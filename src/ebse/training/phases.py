@@ -1,4 +1,4 @@
-"""The E-step: states under the data and under the model, whose contrast is the gradient (Eq. 6)."""
+"""E-steps: contrastive divergence, persistent contrastive divergence, and Algorithm 1 of the paper."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, final
@@ -16,7 +16,7 @@ from ebse.sampling.collapsed import EffectiveChain
 from ebse.sampling.state import START
 
 Memory = dict[str, Tensor]
-"""What an E-step remembers from batch to batch: chains, or hidden states of training rows."""
+"""What an E-step carries from batch to batch: chains, or hidden states of training rows."""
 
 
 class Phases(NamedTuple):
@@ -27,7 +27,7 @@ class Phases(NamedTuple):
 
 
 class EStep(Protocol):
-    """How the two expectations of Eq. 6 are estimated."""
+    """An estimate of the two expectations of Eq. 6, under the data and under the model."""
 
     def start(
         self,
@@ -38,7 +38,7 @@ class EStep(Protocol):
         *,
         generator: torch.Generator,
     ) -> Memory:
-        """The memory at the start of a pass over the rows v, given what there was before (or nothing)."""
+        """The memory at the start of a pass over the rows v, given the memory before (or none)."""
 
     def phases(
         self,
@@ -49,23 +49,37 @@ class EStep(Protocol):
         *,
         generator: torch.Generator,
     ) -> tuple[Phases, Memory]:
-        """The two phases of the batch v, which are the given rows of the training set."""
+        """The two phases of the batch v, the given rows of the training set."""
 
 
 @final
 @dataclass(frozen=True)
 class ContrastiveDivergence:
-    """Collapsed contrastive divergence: one block-Gibbs chain with θ integrated out.
+    """Contrastive divergence (CD-k) or persistent contrastive divergence (PCD-k), with θ integrated out.
+
+    The model phase is a block-Gibbs chain of k sweeps on P(v, h).
 
     Parameters
     ----------
-    k
-        Sweeps of the model phase.
-    persistent
-        Chains go on from batch to batch (PCD-k) instead of starting at the data (CD-k).
-    units
+    k : int, default=1
+        Sweeps of the model phase. More sweeps lower the bias of the gradient and cost time in proportion; 1
+        is usual with persistent chains, 1 to 10 without.
+    persistent : bool, default=False
+        Continue the chains from batch to batch (PCD-k) instead of starting them at the data (CD-k). Better
+        likelihoods at the same cost; :class:`Training` uses it by default.
+    units : {"sampled", "mean"}, default="sampled"
         "sampled": units are sampled, and hidden statistics are means given v, which lowers their variance.
         "mean": every unit is its mean (mean field).
+
+    References
+    ----------
+    G. E. Hinton, "Training products of experts by minimizing contrastive divergence", 2002. T. Tieleman,
+    "Training restricted Boltzmann machines using approximations to the likelihood gradient", 2008.
+
+    Examples
+    --------
+    >>> ContrastiveDivergence(k=5, persistent=True).units
+    'sampled'
     """
 
     k: int = 1
@@ -85,7 +99,7 @@ class ContrastiveDivergence:
         *,
         generator: torch.Generator,
     ) -> Memory:
-        """Chains at randomly chosen training rows, if they persist and have not begun yet."""
+        """Chains at randomly chosen training rows, if they persist and have not started yet."""
         if memory or not self.persistent:
             return memory
         rows = torch.randint(len(v), (n_chains,), generator=generator, device=generator.device)
@@ -107,7 +121,7 @@ class ContrastiveDivergence:
     def counted_phases(
         self, ensemble: RestrictedBoltzmannEnsemble, v: Tensor, memory: Memory, key: int
     ) -> tuple[Phases, Memory]:
-        """The same with the noise of a key."""
+        """The same with the random numbers of a key."""
         chain = EffectiveChain(ensemble)
         data = State(v, chain.mean_h(v))
         state = data
@@ -123,23 +137,31 @@ class ContrastiveDivergence:
 @final
 @dataclass(frozen=True)
 class Algorithm1:
-    """Algorithm 1 of the paper: chains that draw θ explicitly, k + 1 sweeps in each phase.
+    """Algorithm 1 of the paper: chains that sample θ explicitly, k + 1 sweeps in each phase.
 
     Parameters
     ----------
-    k
-        The paper's k: both loops run for t = 0 … k.
-    persistent
-        h⁽⁰⁾ of a training row is where its clamped chain ended the last time ("persistent state"),
-        instead of a sample of P(h | v).
-    units
-        "sampled", as printed, or "mean" for mean-field units.
-    chunk_size
-        Connections drawn at once.
+    k : int, default=1
+        The k of the paper: both loops run for t = 0 … k. More sweeps lower the bias and cost time in
+        proportion.
+    persistent : bool, default=False
+        Start the clamped chain of a training row at its last hidden state ("persistent state") instead of a
+        sample of P(h | v). Needs all rows in memory.
+    units : {"sampled", "mean"}, default="sampled"
+        "sampled", as in the paper, or "mean" for mean-field units.
+    chunk_size : int
+        Connections sampled at once; larger values take more memory.
 
     Notes
     -----
-    The second loop conditions on its own h′, where the listing has the first loop's h⁽ᵗ⁾.
+    The second loop conditions on its own h′, where the listing has the h⁽ᵗ⁾ of the first loop.
+    :class:`ContrastiveDivergence` estimates the same gradient with θ integrated out, at a small fraction of
+    the cost.
+
+    Examples
+    --------
+    >>> Algorithm1(k=2).persistent
+    False
     """
 
     k: int = 1
@@ -161,7 +183,7 @@ class Algorithm1:
         *,
         generator: torch.Generator,
     ) -> Memory:
-        """A hidden state for each training row, if they persist; rows are known by their place."""
+        """A hidden state for each training row, by its index, if they persist."""
         if not self.persistent or (memory and len(memory["h"]) == len(v)):
             return memory
         return {"h": self._first_h(ensemble, v, generator)}
@@ -177,7 +199,7 @@ class Algorithm1:
     ) -> tuple[Phases, Memory]:
         """Lines 3 to 16: the free loop and the clamped loop, from the same (v, h⁽⁰⁾)."""
         if self.units == "sampled":
-            # Both loops must hold the same binary v, and h⁽⁰⁾ must belong to it.
+            # Both loops must start from the same binary v, with h⁽⁰⁾ given that v.
             none = v.new_zeros(len(v), ensemble.K)
             v, _ = ensemble.binary_units(v, none, rng.draw_key(generator))
         h = memory["h"][rows] if self.persistent else self._first_h(ensemble, v, generator)

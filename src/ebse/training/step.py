@@ -1,4 +1,4 @@
-"""What a run moves: an E-step's memory and an M-step's ascent, one mini-batch at a time."""
+"""One training step: E-step and M-step on a mini-batch, with everything they carry from batch to batch."""
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, final
@@ -10,14 +10,15 @@ from ebse.kernels.units import fast
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.training._fused import FusedDivergence
 from ebse.training.data import Rows
-from ebse.training.optim.effective_ascent import EffectiveAscent, EffectiveClimb
-from ebse.training.optim.m_step import Climb, GradientAscent, MStep, Tensors
+from ebse.training.optim import AscentState, EffectiveAscent, GradientAscent, MStep
+from ebse.training.optim.effective_ascent import EffectiveState
+from ebse.training.optim.m_step import Tensors
 from ebse.training.phases import Algorithm1, ContrastiveDivergence, EStep, Memory
 
 
 @final
 class Engine:
-    """E-step and M-step of one run, with everything that they carry from batch to batch."""
+    """E-step and M-step of one run: chains in memory, the state of the ascent, and the fused step."""
 
     def __init__(
         self,
@@ -32,18 +33,18 @@ class Engine:
         _require_steps(self.e_step, self.m_step)
         self.batch_size = batch_size
         self._mu = torch.full((ensemble.D,), 0.5, dtype=ensemble.dtype)
-        self.climb: Climb = self.m_step.begin(ensemble, self._mu)
+        self.ascent: AscentState = self.m_step.start(ensemble, self._mu)
         self.memory: Memory = {}
-        self._begun = False
+        self._started = False
         self._fused: FusedDivergence | None = None
         self._generator = torch.Generator()
 
-    def begin(self, rows: Rows, key: int) -> None:
-        """See the data before the first step: their mean, and where chains start."""
-        v = rows.known()
-        if not self._begun:
+    def start(self, rows: Rows, key: int) -> None:
+        """Prepare the first step from the data: their mean, and where chains start."""
+        v = rows.sample()
+        if not self._started:
             self._mu = v.mean(0)
-            self.climb = self.m_step.begin(self.climb.ensemble, self._mu)
+            self.ascent = self.m_step.start(self.ascent.ensemble, self._mu)
         if isinstance(self.e_step, Algorithm1) and self.e_step.persistent:
             every = rows.whole()
             if every is None:
@@ -52,74 +53,76 @@ class Engine:
                     "not in memory as one; use persistent=False"
                 )
             v = every
-        # Chains with θ integrated out do not ask for the laws, which may be long to make.
+        # Chains with θ integrated out do not need the laws, which take time to compute.
         collapsed = isinstance(self.e_step, ContrastiveDivergence)
-        ensemble = self.climb.acting if collapsed else self.climb.ensemble
+        ensemble = self.ascent.collapsed if collapsed else self.ascent.ensemble
         self.memory = self.e_step.start(
             ensemble, v, self.batch_size, self.memory, generator=self._seeded(key)
         )
-        self._set_going()
+        self._choose_step()
 
     def step(self, v: Tensor, rows: Tensor, factor: float, key: int) -> None:
-        """One E-step and one M-step on the batch v, which are the given rows of the training set."""
-        e_step, climb = self.e_step, self.climb
+        """One E-step and one M-step on the batch v, the given rows of the training set."""
+        e_step, ascent = self.e_step, self.ascent
         if self._fused is not None:
             self._fused.step(v, self.memory, factor, key)
             return
         with torch.no_grad():
             if isinstance(e_step, ContrastiveDivergence):
-                phases, self.memory = e_step.counted_phases(climb.acting, v, self.memory, key)
+                phases, self.memory = e_step.counted_phases(ascent.collapsed, v, self.memory, key)
             else:
                 generator = self._seeded(key)
-                phases, self.memory = e_step.phases(climb.ensemble, v, rows, self.memory, generator=generator)
-        climb.step(phases, factor)
+                phases, self.memory = e_step.phases(
+                    ascent.ensemble, v, rows, self.memory, generator=generator
+                )
+        ascent.step(phases, factor)
 
     def threads(self) -> AbstractContextManager[None]:
-        """Numbers of threads for a pass over the data: of the fused step's choice, or as they are."""
+        """Numbers of threads for a pass over the data: chosen by the fused step, or unchanged."""
         return nullcontext() if self._fused is None else self._fused.threads()
 
     @property
     def batch(self) -> Tensor | None:
-        """Where the rows of a mini-batch may be written, if the engine has a place for them."""
+        """A buffer for the rows of a mini-batch, where the fused step has one."""
         return None if self._fused is None else self._fused.batch
 
-    def keep(self) -> None:
-        """Keep the present state for :meth:`take_back`."""
-        self.climb.keep()
-        if not self.climb.keeps_every_step:
-            self._kept_memory = {name: x.clone() for name, x in self.memory.items()}
+    def snapshot(self) -> None:
+        """Copy the present state for :meth:`roll_back`."""
+        self.ascent.snapshot()
+        if not self.ascent.snapshots_every_step:
+            self._saved_memory = {name: x.clone() for name, x in self.memory.items()}
 
-    def take_back(self) -> None:
-        """Go back to the state that was kept."""
-        self.climb.take_back()
-        if not self.climb.keeps_every_step:
-            self.memory = {name: x.clone() for name, x in self._kept_memory.items()}
+    def roll_back(self) -> None:
+        """Restore the last snapshot."""
+        self.ascent.roll_back()
+        if not self.ascent.snapshots_every_step:
+            self.memory = {name: x.clone() for name, x in self._saved_memory.items()}
 
     def adopt(self, ensemble: RestrictedBoltzmannEnsemble) -> None:
-        """Go on from another ensemble: the best one that a run has met."""
-        self.climb = self.m_step.begin(ensemble, self._mu)
-        self._set_going()
-        self.keep()
+        """Continue from another ensemble: the best one of a run."""
+        self.ascent = self.m_step.start(ensemble, self._mu)
+        self._choose_step()
+        self.snapshot()
 
-    def load(self, climb: Tensors, memory: Memory) -> None:
-        """Be the engine that had these arrays."""
-        self.climb.load(climb)
+    def load(self, ascent: Tensors, memory: Memory) -> None:
+        """Take over the arrays of another engine."""
+        self.ascent.load(ascent)
         self.memory = memory
-        self._set_going()
-        self.keep()
+        self._choose_step()
+        self.snapshot()
 
     def _seeded(self, key: int) -> torch.Generator:
         # Torch takes seeds of 63 bits.
         return self._generator.manual_seed(key >> 1)
 
-    def _set_going(self) -> None:
-        """Take the fast path where it leads to the same place."""
-        self._begun = True
-        e_step, climb = self.e_step, self.climb
+    def _choose_step(self) -> None:
+        """Use the fused step where it computes the same."""
+        self._started = True
+        e_step, ascent = self.e_step, self.ascent
         if not isinstance(e_step, ContrastiveDivergence) or e_step.units != "sampled":
             return
-        if isinstance(climb, EffectiveClimb) and fast(climb.W):
-            self._fused = FusedDivergence(e_step, climb, self.batch_size)
+        if isinstance(ascent, EffectiveState) and fast(ascent.W):
+            self._fused = FusedDivergence(e_step, ascent, self.batch_size)
 
 
 def _default_ascent(ensemble: RestrictedBoltzmannEnsemble) -> MStep:
@@ -135,12 +138,12 @@ def _require_ensemble(ensemble: Any) -> None:
 
 
 def _require_steps(e_step: Any, m_step: Any) -> None:
-    """An E-step and an M-step, and not the classes of these."""
+    """Require an E-step and an M-step, and not their classes."""
     if isinstance(e_step, type) or not hasattr(e_step, "phases"):
         raise TypeError(
             f"e_step must be an E-step, got {e_step!r}; pass ContrastiveDivergence() or Algorithm1()"
         )
-    if isinstance(m_step, type) or not hasattr(m_step, "begin"):
+    if isinstance(m_step, type) or not hasattr(m_step, "start"):
         raise TypeError(
             f"m_step must be an M-step, got {m_step!r}; pass EffectiveAscent(learning_rate=0.1) or "
             "GradientAscent(learning_rate=0.1), with optimizer=… for another optimizer"

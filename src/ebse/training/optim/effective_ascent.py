@@ -1,8 +1,8 @@
-"""The M-step in effective parameters: every law learns at the pace of the plain RBM.
+"""The M-step in effective parameters: every law learns at the speed of a plain RBM.
 
-With binary units the likelihood depends on α only through K(1). A step in θ_bar is slowed by
-q(1)² for a Bernoulli law; a step in K(1) is not, whatever the noise, and the noise takes its share of
-the way (docs/maths.md, "Training a law").
+With binary units the likelihood depends on α only through K(1). A step in θ_bar is slowed down by q(1)² for a
+Bernoulli law; a step in K(1) is not, whatever the noise, and the noise takes a fixed part of each step
+(docs/maths.md, "Training a law").
 """
 
 from dataclasses import dataclass
@@ -16,33 +16,44 @@ from ebse._validation import count
 from ebse.kernels.products import Products, contrasts
 from ebse.laws import Point
 from ebse.models import RestrictedBoltzmannEnsemble, Theta
-from ebse.training.optim._followers import follower
-from ebse.training.optim.gradient_ascent import grown
-from ebse.training.optim.m_step import OFFSET_RATE, Schedule, Tensors, require_rates
+from ebse.training.optim._settled_laws import settled_law
+from ebse.training.optim.m_step import OFFSET_RATE, Schedule, Tensors, divergence_of, require_rates
 from ebse.training.phases import Phases
 
 
 @final
 @dataclass(frozen=True)
 class EffectiveAscent:
-    """Settings of the M-step in effective parameters (binary units).
+    """Centered gradient ascent in the effective parameters K(1) of an ensemble of binary units.
+
+    ΔK_W(1) = ε ⟨(v − μ)(h − λ)ᵀ⟩, with ⟨·⟩ the data phase minus the model phase: the update of a centered
+    RBM. Every law then follows its K(1).
 
     Parameters
     ----------
-    learning_rate
-        Of the effective parameters K(1) of W, b and c.
-    noise_share
-        κ: how much the noise (p, σ, …) takes part in a change of K(1), against 1 for the means; 0 holds
-        the noise wherever the law can follow without it.
-    momentum, weight_decay
-        Of the ascent; the decay pulls the effective W towards 0.
-    schedule
-        "constant", "linear" (down to 0 at the end of the run), or a function from the fraction of
-        the run that is done to a factor on the rate.
-    centered
-        Measure v and h around their running means, which is worth tens of nats.
-    settle_every
-        Steps after which the laws are settled to the effective parameters.
+    learning_rate : float, default=0.1
+        ε of the effective parameters of W, b and c. Larger steps learn faster, and diverge from some point
+        on; 0.01 to 0.5 worked. The default is the usual rate of a centered RBM.
+    noise_share : float, default=1.0
+        κ: weight of the noise (p, σ, …) in a change of K(1), against 1 for the means. 0 keeps the noise fixed
+        wherever the law can follow K(1) without it; larger values change the noise more.
+    momentum : float, default=0.0
+        Momentum of the ascent, in [0, 1). Larger values smooth the gradient; 0.5 and 0.9 are usual.
+    weight_decay : float, default=0.0
+        L2 penalty on the effective W. Larger values pull it towards 0; 1e-4 is usual.
+    schedule : {"constant", "linear"} or callable, default="linear"
+        Factor on the rate: "linear" falls to 0 at the end of the run, which removes the noise of the last
+        steps; a function maps the fraction of the run that is done to the factor.
+    centered : bool, default=True
+        Measure v and h around their running means μ and λ, which gains tens of nats.
+    settle_every : int, default=20
+        Steps after which the laws follow the effective parameters. Smaller values cost time and change the
+        result little.
+
+    References
+    ----------
+    G. Montavon and K.-R. Müller, "Deep Boltzmann machines and the centering trick", 2012. J. Melchior,
+    A. Fischer and L. Wiskott, "How to center deep Boltzmann machines", 2016.
 
     Examples
     --------
@@ -62,26 +73,26 @@ class EffectiveAscent:
         require_rates(self, ("learning_rate", "noise_share", "momentum", "weight_decay"))
         count("settle_every", self.settle_every)
 
-    def begin(self, ensemble: RestrictedBoltzmannEnsemble, mu: Tensor) -> "EffectiveClimb":
+    def start(self, ensemble: RestrictedBoltzmannEnsemble, mu: Tensor) -> "EffectiveState":
         """An ascent from the ensemble; ``mu`` is the mean of the data."""
         if ensemble.visible != "binary":
             raise ValueError(
-                "visible must be 'binary' for EffectiveAscent, got 'real': real units see more of a law "
-                "than K(1); use GradientAscent"
+                "visible must be 'binary' for EffectiveAscent, got 'real', for which more than K(1) matters; "
+                "use GradientAscent"
             )
         if ensemble.dtype not in (torch.float32, torch.float64):
             raise TypeError(
                 f"ensemble must be float32 or float64 for EffectiveAscent, got {ensemble.dtype}; "
                 "convert the arrays of its laws"
             )
-        return EffectiveClimb(self, ensemble, mu)
+        return EffectiveState(self, ensemble, mu)
 
 
 @final
-class EffectiveClimb:
-    """Effective parameters W, b and c on their way, the laws that follow them, velocities and offsets."""
+class EffectiveState:
+    """The state of the ascent: effective W, b and c, the laws that follow them, velocities and offsets."""
 
-    keeps_every_step = False
+    snapshots_every_step = False
 
     def __init__(
         self,
@@ -93,36 +104,35 @@ class EffectiveClimb:
     ) -> None:
         self.settings = settings
         self._start = ensemble
-        self._followers = {
-            letter: follower(law, settings.noise_share, fused=fused) for letter, law in ensemble.laws.items()
+        self._laws = {
+            letter: settled_law(law, settings.noise_share, fused=fused)
+            for letter, law in ensemble.laws.items()
         }
-        self.W, self.b, self.c = (part.x for part in self._followers.values())
-        self.acting = RestrictedBoltzmannEnsemble(Point(self.W), Point(self.b), Point(self.c))
+        self.W, self.b, self.c = (part.x for part in self._laws.values())
+        self.collapsed = RestrictedBoltzmannEnsemble(Point(self.W), Point(self.b), Point(self.c))
         self.mu = mu.clone() if settings.centered else torch.zeros_like(mu)
         self.lam = torch.full_like(self.c, 0.5 if settings.centered else 0.0)
         self._velocity = [torch.zeros_like(x) for x in (self.W, self.b, self.c) if settings.momentum]
         self._n_unsettled = 0
-        self._kept: Tensors = {}
-        self.keep()
+        self._saved: Tensors = {}
+        self.snapshot()
 
     @property
     def ensemble(self) -> RestrictedBoltzmannEnsemble:
         """The ensemble whose laws are settled to the effective parameters, in memory of its own."""
-        return self._start.with_laws(**{letter: part.current() for letter, part in self._followers.items()})
+        return self._start.with_laws(**{letter: part.current() for letter, part in self._laws.items()})
 
     @property
-    def watched(self) -> RestrictedBoltzmannEnsemble:
-        """The same, with its effective parameters, which are known where the laws follow them all the way."""
-        known = all(part.exact for part in self._followers.values())
+    def monitored(self) -> RestrictedBoltzmannEnsemble:
+        """The same, with its effective parameters, which are known where the laws follow them exactly."""
+        known = all(part.exact for part in self._laws.values())
         theta = Theta(self.W.clone(), self.b.clone(), self.c.clone()) if known else None
         return self.ensemble.frozen(theta)
 
     def tensors(self) -> Tensors:
-        """All arrays of the ascent, by name; every step writes to them in place."""
+        """All arrays of the state, by name; every step writes to them in place."""
         held = {
-            f"{letter}/{name}": x
-            for letter, part in self._followers.items()
-            for name, x in part.tensors().items()
+            f"{letter}/{name}": x for letter, part in self._laws.items() for name, x in part.tensors().items()
         }
         held |= {f"velocity/{letter}": x for letter, x in zip("Wbc", self._velocity, strict=False)}
         unsettled = torch.tensor(self._n_unsettled)
@@ -130,33 +140,33 @@ class EffectiveClimb:
 
     @torch.no_grad()
     def load(self, tensors: Tensors) -> None:
-        """Hold the arrays that :meth:`tensors` of another run gave."""
+        """Take over the arrays that :meth:`tensors` of another run returned."""
         for name, x in self.tensors().items():
             if x.shape != tensors[name].shape:
                 raise ValueError(f"{name} must have shape {tuple(x.shape)}, got {tuple(tensors[name].shape)}")
             x.copy_(tensors[name])
         self._n_unsettled = int(tensors["unsettled"])
 
-    def keep(self) -> None:
-        """Copy all arrays for :meth:`take_back`, to where they were copied the last time."""
+    def snapshot(self) -> None:
+        """Copy all arrays for :meth:`roll_back`, into the memory of the last snapshot."""
         for name, x in self.tensors().items():
-            if name in self._kept:
-                self._kept[name].copy_(x)
+            if name in self._saved:
+                self._saved[name].copy_(x)
             else:
-                self._kept[name] = x.clone()
+                self._saved[name] = x.clone()
 
-    def take_back(self) -> None:
-        """All arrays as they were kept."""
-        self.load(self._kept)
+    def roll_back(self) -> None:
+        """Restore the arrays of the last snapshot."""
+        self.load(self._saved)
 
-    def fault(self) -> str | None:
-        """The effective parameter that is not finite, or too large to compute with, and what to lower."""
-        for letter, part in self._followers.items():
-            if not part.sound():
+    def divergence(self) -> str | None:
+        """The effective parameter that is not finite, or too large, and the settings to lower, or None."""
+        for letter, part in self._laws.items():
+            if not part.is_finite():
                 settings = self.settings
                 momentum = f" and momentum (now {settings.momentum:g})" if settings.momentum else ""
                 return (
-                    f"K(1) of {letter} {grown(part.x)}; lower learning_rate "
+                    f"K(1) of {letter} {divergence_of(part.x)}; lower learning_rate "
                     f"(now {settings.learning_rate:g}){momentum}"
                 )
         return None
@@ -165,14 +175,14 @@ class EffectiveClimb:
         """One step from the states of the two phases."""
         n, m = (len(state.v) for state in phases)
         v, h = (x.new_empty(n + m + 2, x.shape[1]) for x in phases.data)
-        stack = Stack(v, h, n)
+        stack = PhaseStack(v, h, n)
         torch.cat([state.v for state in phases], out=stack.v_rows)
         torch.mul(phases.data.h, 1 / n, out=stack.h_rows[:n])
         torch.mul(phases.model.h, -1 / m, out=stack.h_rows[n:])
-        self.move(stack, factor)
+        self.update(stack, factor)
 
-    def move(self, stack: "Stack", factor: float) -> None:
-        """One step from both phases, whose h is weighted already.
+    def update(self, stack: "PhaseStack", factor: float) -> None:
+        """One step from both phases, with weighted h.
 
         With ⟨·⟩ data minus model, ΔW = ε ⟨(v − μ)(h − λ)ᵀ⟩ = ε (⟨v hᵀ⟩ − μ ⟨h⟩ᵀ − ⟨v⟩ λᵀ) is one product once
         the two last rows of the stack hold the last two terms; Δb = ε ⟨v⟩ − ΔW λ and Δc = ε ⟨h⟩ − μᵀ ΔW.
@@ -190,7 +200,7 @@ class EffectiveClimb:
         self.b.add_(db, alpha=rate)
         self.c.add_(dc, alpha=rate)
         if settings.centered:
-            self._give_back(stack, rate, shrink)
+            self._correct_biases(stack, rate, shrink)
         if settings.momentum:
             self.W.mul_(shrink).add_(dW, alpha=rate)
         else:
@@ -202,8 +212,8 @@ class EffectiveClimb:
         if self._n_unsettled == settings.settle_every:
             self._settle()
 
-    def _give_back(self, stack: "Stack", rate: float, shrink: float) -> None:
-        """Δb = −ΔW λ and Δc = −μᵀ ΔW, for the ΔW that is about to come."""
+    def _correct_biases(self, stack: "PhaseStack", rate: float, shrink: float) -> None:
+        """Δb = −ΔW λ and Δc = −μᵀ ΔW, for the ΔW of this step."""
         if self.settings.momentum:
             dW = self._velocity[0]
             self.b.addmv_(dW, self.lam, alpha=-rate)
@@ -216,9 +226,9 @@ class EffectiveClimb:
             self.c.addmv_(self.W.T, self.mu, alpha=1 - shrink)
 
     def _settle(self) -> None:
-        """Let every law follow, and the biases give back what W could not keep."""
+        """Let every law follow its K(1), and correct the biases where W could not follow exactly."""
         self._n_unsettled = 0
-        for letter, part in self._followers.items():
+        for letter, part in self._laws.items():
             change = part.settle()
             if letter == "W" and change is not None:
                 self.b -= change @ self.lam
@@ -226,11 +236,12 @@ class EffectiveClimb:
 
 
 @final
-class Stack:
+class PhaseStack:
     """Both phases in one array each, v (n + m + 2, D) and h (n + m + 2, K), and views of their parts.
 
-    First n rows of data, then m of the model; h is weighted by 1/n and −1/m. The last two rows are for the
-    terms of centering. Views are made once, because making one takes as long as summing a thousand numbers.
+    The first n rows are of the data, the next m of the model; h is weighted by 1/n and −1/m. The last two
+    rows hold the terms of centering. Views are created once, because creating one takes as long as summing a
+    thousand numbers.
     """
 
     def __init__(self, v: Tensor, h: Tensor, n: int, products: Products | None = None) -> None:
@@ -249,7 +260,7 @@ class Stack:
             self._contrasts = partial(contrasts, *arrays, sums_v=sums_v, sums_h=sums_h)
 
     def contrasts(self) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-        """Of v and of h: the mean of the data, and that mean against the model's."""
+        """Of v and of h: the mean of the data, and its difference from the mean of the model."""
         if self._products is not None:
             self._contrasts()
             return self._means_and_contrasts

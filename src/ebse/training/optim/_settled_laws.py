@@ -1,7 +1,7 @@
-"""Laws that follow their effective parameters: K(1) moves as an RBM's weight does, the noise keeps up.
+"""Laws that follow their effective parameters during training.
 
-Binary units see a law through K(1) alone, so training moves K(1) and the law is settled to it from time to
-time (:meth:`ebse.laws.Law.settled`). Between two settlings the noise is a function of where K(1) is.
+The likelihood of binary units depends on a law through K(1) alone. Training changes K(1) as it would the
+weight of an RBM, and the law is settled to it at intervals (:meth:`ebse.laws.Law.settled`).
 """
 
 from abc import ABC, abstractmethod
@@ -19,19 +19,19 @@ from ebse.laws.bernoulli import EPSILON
 from ebse.training.optim.m_step import Tensors
 
 LARGEST, LARGEST_BERNOULLI = 1e15, 80.0
-"""Effective parameters beyond this count as diverged: inputs would soon overflow, and 1 − p <= exp K(1) is
-not in float32 much below −80."""
+"""Effective parameters beyond this count as diverged: inputs would soon overflow, and 1 − p <= exp K(1)
+underflows in float32 not far below −80."""
 
 
-class Follower(ABC):
-    """A law and its effective parameters ``x``, which the ascent moves in place."""
+class SettledLaw(ABC):
+    """A law and its effective parameters ``x``, which the ascent changes in place."""
 
     def __init__(self, law: Law, share: float) -> None:
         self.law, self.share = law, share
         self.x = law.effective().detach().clone(memory_format=torch.contiguous_format)
 
-    def sound(self) -> bool:
-        """Whether there is a law that belongs to x, and it can be computed with."""
+    def is_finite(self) -> bool:
+        """Whether x is finite and small enough for a law with this K(1)."""
         low, high = self.x.aminmax()
         limit = LARGEST_BERNOULLI if isinstance(self.law, Bernoulli) else LARGEST
         return max(-float(low), float(high)) < limit
@@ -39,36 +39,37 @@ class Follower(ABC):
     @property
     @abstractmethod
     def exact(self) -> bool:
-        """Whether K(1) of the law that belongs to x is always x."""
+        """Whether the law can follow every x exactly."""
 
     @abstractmethod
     def settle(self) -> Tensor | None:
-        """Let the law follow x; the change of x, if the law could not follow all the way."""
+        """Let the law follow x; the change of x, if the law could not follow exactly."""
 
     @abstractmethod
     def current(self) -> Law:
-        """The law that belongs to x now, in memory of its own."""
+        """The law settled to x, in memory of its own."""
 
     @abstractmethod
     def tensors(self) -> Tensors:
-        """Everything the follower holds, by name; what is written to these arrays is what it holds."""
+        """All arrays of the state, by name, to be written to in place."""
 
 
 @final
-class AnyLaw(Follower):
+class PlainLaw(SettledLaw):
     """The law itself is the reference that :meth:`ebse.laws.Law.settled` starts from."""
 
     def __init__(self, law: Law, share: float) -> None:
-        # Settled where it is: in memory of its own, within the constraints, in the form that settling keeps.
+        # Settled to its own K(1): in memory of its own, within the constraints, in the form that settling
+        # keeps.
         super().__init__(law.settled(law.effective().detach(), share=0.0), share)
 
     @property
     def exact(self) -> bool:
-        """Only of a fixed parameter."""
+        """Only for a fixed parameter."""
         return isinstance(self.law, Point)
 
     def settle(self) -> Tensor | None:
-        """Settle, and take the law's own K(1) for x."""
+        """Settle the law, and set x to its K(1)."""
         if isinstance(self.law, Point):
             return None
         settled = self.law.settled(self.x, share=self.share)
@@ -87,7 +88,7 @@ class AnyLaw(Follower):
         return {"x": self.x, **self.law.alpha}
 
 
-class _Fused(Follower):
+class _Fused(SettledLaw):
     """The noise and the K(1) it was settled at, in place, by a kernel."""
 
     noise: str
@@ -102,9 +103,9 @@ class _Fused(Follower):
         """Both laws have a mean for every K(1)."""
         return True
 
-    def sound(self) -> bool:
-        """Also the noise must be finite."""
-        return super().sound() and bool(torch.isfinite(self.amount.sum()))
+    def is_finite(self) -> bool:
+        """Whether x and the noise are finite."""
+        return super().is_finite() and bool(torch.isfinite(self.amount.sum()))
 
     def tensors(self) -> Tensors:
         """x, K(1) at the last settling, and the noise."""
@@ -113,7 +114,7 @@ class _Fused(Follower):
 
 @final
 class FusedBernoulli(_Fused):
-    """1 − p beside K(1); θ_bar is made when it is asked for."""
+    """1 − p beside K(1); θ_bar is computed on demand."""
 
     noise = "absent"
 
@@ -151,12 +152,12 @@ class FusedGaussian(_Fused):
         return law.settled(self.x, share=self.share)
 
 
-def follower(law: Law, share: float, *, fused: bool = True) -> Follower:
-    """The follower of a law: fused where there is a kernel for it, plain elsewhere."""
+def settled_law(law: Law, share: float, *, fused: bool = True) -> SettledLaw:
+    """The state of a law: fused where there is a kernel for it, plain elsewhere."""
     if fused and len(law.shape) == 2 and fast(law.alpha[law.names[0]]):
         if isinstance(law, Gaussian):
             return FusedGaussian(law, share, law.sigma)
         if isinstance(law, Bernoulli):
             law = law.settled(law.effective().detach(), share=0.0)
             return FusedBernoulli(law, share, torch.sigmoid(-law.logit_p))
-    return AnyLaw(law, share)
+    return PlainLaw(law, share)
