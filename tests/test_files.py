@@ -1,6 +1,10 @@
 """Atomic writes and JSON Lines files."""
 
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -31,6 +35,57 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
         fail()
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_threads_write_the_same_file(tmp_path: Path) -> None:
+    """Both have their temporary file open at the same time; with one shared name a rename would fail."""
+    path, both = tmp_path / "x.txt", Barrier(2, timeout=60)
+
+    def write(text: str) -> Path:
+        with in_place(path) as temporary:
+            both.wait()
+            temporary.write_text(text)
+            both.wait()
+            assert temporary.read_text() == text
+            return temporary
+
+    with ThreadPoolExecutor(2) as threads:
+        first, second = threads.map(write, ["a" * 1000, "b" * 1000])
+    assert first != second
+    assert path.read_text() in ("a" * 1000, "b" * 1000)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_symbolic_links_in_place_of_the_temporary_file_are_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even where somebody knows the name in advance."""
+    monkeypatch.setattr("secrets.token_hex", lambda n: "known")
+    path, other = tmp_path / "x.txt", tmp_path / "other"
+    other.write_text("kept")
+    (tmp_path / f".x.txt.{os.getpid()}.known.partial").symlink_to(other)
+    with pytest.raises(FileExistsError), in_place(path) as temporary:
+        temporary.write_text("new")
+    assert other.read_text() == "kept"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes are those of POSIX")
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
+def test_the_umask_sets_the_mode(umask: int, mode: int, tmp_path: Path) -> None:
+    before = os.umask(umask)
+    try:
+        with in_place(tmp_path / "x") as temporary:
+            temporary.write_text("x")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "x").stat().st_mode & 0o777 == mode
+
+
+def test_names_of_the_greatest_length_are_written(tmp_path: Path) -> None:
+    path = tmp_path / ("x" * 255)
+    with in_place(path) as temporary:
+        temporary.write_text("x")
+    assert path.read_text() == "x"
 
 
 def test_appended_rows_are_read_back(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Atomic writes: a file is written under a temporary name, flushed to disk, then renamed."""
 
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,9 +10,16 @@ from typing import Any
 
 @contextmanager
 def in_place(path: Path) -> Iterator[Path]:
-    """A temporary path to write to; renamed to ``path`` on success, removed on failure."""
+    """A temporary path to write to; renamed to ``path`` on success, removed on failure.
+
+    The temporary file is there, empty, under a name that nobody can predict. Threads and processes may write
+    the same path: each has a temporary file of its own, and the last one to finish is kept.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    # Shortened, because file systems limit names to 255 bytes.
+    temporary = path.with_name(f".{path.name[:40]}.{os.getpid()}.{secrets.token_hex(8)}.partial")
+    # Exclusive creation follows no symbolic link. Unlike tempfile's, the mode is that of the umask.
+    temporary.open("xb").close()
     try:
         yield temporary
         _flush(temporary)
