@@ -41,6 +41,14 @@ def test_labels_of_tables_and_arrays_are_missing_alike(quote: str, tmp_path: Pat
     assert table.tolist() == array.tolist() == ["red", "none", *[None] * 9, "-1"]
 
 
+@pytest.mark.parametrize("mark", ["-1", "-1.0"])
+def test_a_label_marks_unlabeled_rows(mark: str, tmp_path: Path) -> None:
+    path = written(tmp_path, "a,kind\n0,-1\n1,x\n2,\n3,1\n")
+    marked = read_rows(path, label="kind", unlabeled_label=mark).labels
+    assert marked is not None
+    assert marked.tolist() == [None, "x", None, "1"]
+
+
 def test_columns_are_dropped(tmp_path: Path) -> None:
     rows = read_rows(written(tmp_path, "id,a,note\nx,0,red\ny,1,\n"), drop=("id", "note"))
     assert rows.names == ("a",)

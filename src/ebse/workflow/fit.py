@@ -77,8 +77,10 @@ class Plan(NamedTuple):
         if n_missing:
             by = "column means" if self.model == "spreading" else "the ensemble"
             said.append(f"{name}: {n_missing} missing entries are imputed by {by}")
-        given = config.changed(ENSEMBLE)
         labels = rows.labels
+        if labels is not None:
+            said += [f"{name}: {remark}" for remark in _unlabeled_remarks(labels, config.unlabeled_label)]
+        given = config.changed(ENSEMBLE)
         if config.model is None and labels is not None and given and propagates(labeled_rows(labels)):
             said.append(f"{given[0]} is a setting of the ensemble, so an ensemble is trained (--model rbse)")
         return said
@@ -141,6 +143,7 @@ class Fitted(NamedTuple):
             array=array or (config.array if alike else None),
             header=config.header or not alike,
             missing=config.missing,
+            unlabeled_label=config.unlabeled_label,
         )
         self.columns.require_scale(rows)
         return rows
@@ -291,8 +294,13 @@ def _planned(config: FitConfig) -> Plan:
         option("model", config.model, MODELS)
     seed_of(config.random_state)
     if config.label is None:
-        for name in (*config.changed(PROPAGATION), *["model spreading"] * (config.model == "spreading")):
-            raise ValueError(f"{name} must be given with labels, got none; name their column with --label")
+        of_labels = config.changed(("unlabeled_label", *PROPAGATION))
+        if config.model == "spreading":
+            of_labels.append("model spreading")
+        if of_labels:
+            raise ValueError(
+                f"{of_labels[0]} must be given with labels, got none; name their column with --label"
+            )
     rows = read_rows(config.data, **config.reading)
     if rows.labels is not None:
         require_classes(rows)
@@ -314,6 +322,22 @@ def _planned(config: FitConfig) -> Plan:
         y = rows.labels[labeled_rows(rows.labels)].astype(str)
         prior_probabilities(class_prior_from(config.class_prior), np.unique(y))
     return Plan(rows, columns, model)
+
+
+def _unlabeled_remarks(labels: Any, unlabeled_label: str | None) -> list[str]:
+    """What is suspicious about the mark of unlabeled rows."""
+    known = labels[labeled_rows(labels)].astype(str)
+    if unlabeled_label is not None:
+        absent = len(known) == len(labels)
+        return [f"no row has the label {unlabeled_label!r}, so all rows are labeled"] * absent
+    words, counts = np.unique(known, return_counts=True)
+    # Of two classes, -1 is the negative one.
+    if len(words) > 2 and words[counts.argmax()] == "-1":
+        return [
+            f"-1 is the most frequent label ({counts.max()} rows) and is read as a class; if it marks unlabeled "
+            "rows, pass --unlabeled-label -1"
+        ]
+    return []
 
 
 def _model_for(config: FitConfig, rows: Rows) -> str:
