@@ -11,6 +11,7 @@ import pytest
 
 from ebse import _jsonl
 from ebse._atomic import in_place, write_npz
+from ebse.io import read_arrays
 
 
 def test_arrays_are_read_back(tmp_path: Path) -> None:
@@ -20,6 +21,17 @@ def test_arrays_are_read_back(tmp_path: Path) -> None:
         np.testing.assert_array_equal(found["X"], np.arange(6).reshape(2, 3))
         assert list(found["y"]) == ["a", "b"]
     assert [file.name for file in path.parent.iterdir()] == ["x.npz"]
+
+
+def test_arrays_of_few_values_are_read_back(tmp_path: Path) -> None:
+    """69 MiB of one-hot rows; compressed, they look like an attack."""
+    X = np.zeros((9000, 1000))
+    X[np.arange(9000), np.arange(9000) % 1000] = 1
+    write_npz(tmp_path / "x.npz", X=X)
+    np.testing.assert_array_equal(read_arrays(tmp_path / "x.npz", "X")["X"], X)
+    np.savez_compressed(tmp_path / "dense.npz", X=X)
+    with pytest.raises(ValueError, match=r"dense.npz must be as ebse wrote it"):
+        read_arrays(tmp_path / "dense.npz", "X")
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:

@@ -30,11 +30,14 @@ def in_place(path: Path) -> Iterator[Path]:
 
 
 def write_npz(path: Path, **arrays: Any) -> None:
-    """Write arrays by name to a compressed npz file, atomically."""
+    """Write arrays by name to an npz file, atomically.
+
+    Uncompressed: readers refuse files that unpack to hundreds of times their size, as one-hot rows would.
+    """
     import numpy as np
 
     with in_place(path) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, **arrays)
+        np.savez(file, **arrays)
 
 
 def _flush(path: Path) -> None:
