@@ -123,3 +123,4 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     assert "folder must be free" in done.stderr
     del run
     subprocess.run(command, capture_output=True, check=True)
+    assert not (tmp_path / LOCK).stat().st_mode & 0o111

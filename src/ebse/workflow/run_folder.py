@@ -44,7 +44,7 @@ class Lock:
     def __init__(self, folder: Path) -> None:
         if fcntl is None:
             return
-        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT)
+        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
         weakref.finalize(self, os.close, descriptor)
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
