@@ -67,7 +67,7 @@ class FitConfig:
     """Distribution of the weights: bernoulli (connections present or absent), gaussian, or point (no noise: a
     plain RBM)."""
     keep_prob: Annotated[float | None, _ENSEMBLE] = None
-    """Probability that a connection is present at the start of training, in (0, 1]; for the bernoulli law."""
+    """Probability that a connection is present at the start of training, in (0, 1); for the bernoulli law."""
     sigma: Annotated[float | None, _ENSEMBLE] = None
     """Standard deviation of the weights at the start of training; for the gaussian law."""
     bias_law: Annotated[str, _ENSEMBLE] = "point"
