@@ -112,7 +112,11 @@ class _Table:
         wrong = np.abs(X) >= LARGEST
         if wrong.any() or (np.isnan(X).any() and not self.wanted.missing):
             return None
-        labels = None if at is None else np.array([label_of(unescaped(cell.strip())) for cell in table[at]], dtype=object)
+        labels = (
+            None
+            if at is None
+            else np.array([label_of(unescaped(cell.strip())) for cell in table[at]], dtype=object)
+        )
         ids = None if row_names is None else tuple(unescaped(cell.strip()) for cell in table[row_names])
         return np.ascontiguousarray(X), labels, ids
 

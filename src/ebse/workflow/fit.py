@@ -107,9 +107,8 @@ class Fitted(NamedTuple):
         """The ensemble; refused where none was trained."""
         if is_propagation(self.model):
             raise ValueError(
-                f"{self.folder} must have an ensemble, got a run of label propagation, which has none; fit "
-                "with "
-                "--model rbse"
+                f"{self.folder} must have an ensemble, got a run of label propagation, which has none; "
+                "fit with --model rbse"
             )
         return cast("RBSE", getattr(self.model, "representation_", self.model))
 
@@ -357,17 +356,15 @@ def _model_for(config: FitConfig, rows: Rows) -> str:
                 "propagation (--model spreading)"
             )
         raise ValueError(
-            f"{of_propagation[0]} must be left out where labels are not propagated, got it for {len(known)} "
-            "rows, "
-            f"{int(known.sum())} of them labeled; by default labels are propagated from {LEAST_ROWS:,} rows "
-            "on "
-            "where most are unlabeled: pass --model spreading to propagate them anyway"
+            f"{of_propagation[0]} must be left out where labels are not propagated, "
+            f"got it for {len(known)} rows, {int(known.sum())} of them labeled; by default labels are "
+            f"propagated from {LEAST_ROWS:,} rows on where most are unlabeled: "
+            "pass --model spreading to propagate them anyway"
         )
     if model == "spreading" and of_ensemble:
         raise ValueError(
-            f"{of_ensemble[0]} must be left out with --model spreading, got it; it is a setting of the "
-            "ensemble "
-            "(--model rbse)"
+            f"{of_ensemble[0]} must be left out with --model spreading, got it; "
+            "it is a setting of the ensemble (--model rbse)"
         )
     return model
 
@@ -377,9 +374,8 @@ def _cleared(folder: Path, *, force: bool) -> Lock:
     old = config_of(folder)
     if not force:
         raise FileExistsError(
-            f"{folder} must not hold a run already, got one of {Path(old.data).name}; choose another folder "
-            "with "
-            f"--out, begin again with --force, or go on with `ebse resume {folder}`"
+            f"{folder} must not hold a run already, got one of {Path(old.data).name}; choose another "
+            f"folder with --out, begin again with --force, or go on with `ebse resume {folder}`"
         )
     read_results(folder)
     lock = Lock(folder)

@@ -104,9 +104,8 @@ class Run:
         """The path of a file of the run; raises if the folder was removed, which nothing may recreate."""
         if not (self.folder / CONFIG).exists():
             raise FileNotFoundError(
-                f"{self.folder} must stay in place until the run is finished, got a folder that was removed "
-                "or "
-                "moved meanwhile; begin again"
+                f"{self.folder} must stay in place until the run is finished, got a folder that was "
+                "removed or moved meanwhile; begin again"
             )
         return self.folder / name
 
