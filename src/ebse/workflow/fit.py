@@ -261,6 +261,7 @@ def keep_evaluation(fitted: Fitted, found: "FewShotResult") -> None:
                 "method": method,
                 "n_shots": n_shots,
                 "accuracies": rows["accuracy"].tolist(),
+                "baseline": found.baseline,
             }
             for (method, n_shots), rows in found.rows.groupby(["method", "n_shots"], sort=False)
         ],
@@ -333,8 +334,8 @@ def _unlabeled_remarks(labels: Any, unlabeled_label: str | None) -> list[str]:
     # Of two classes, -1 is the negative one.
     if len(words) > 2 and words[counts.argmax()] == "-1":
         return [
-            f"-1 is the most frequent label ({counts.max()} rows) and is read as a class; if it marks unlabeled "
-            "rows, pass --unlabeled-label -1"
+            f"-1 is the most frequent label ({counts.max()} rows) and is read as a class; "
+            "if it marks unlabeled rows, pass --unlabeled-label -1"
         ]
     return []
 

@@ -235,13 +235,15 @@ def _is_history(x: Any) -> bool:
     )
 
 
+SOURCES = ("propagation", "draws", "mean")
+"""Where the predictions of a fit come from: label propagation, sampled representations, or their mean."""
 FIELDS = {
     "finished": {"n_rows": _is_count, "n_columns": _is_count},
     "labels": {
         "labels": _is_counts,
         "predicted": _is_counts,
         "n_sweeps": _is_count,
-        "source": lambda x: isinstance(x, str),
+        "source": lambda x: x in SOURCES,
         "label_next": lambda x: isinstance(x, list) and all(_is_count(n) and n > 0 for n in x),
     },
     "training": {
@@ -254,10 +256,11 @@ FIELDS = {
         "n_shots": _is_count,
         "seed": lambda x: x is None or _is_count(x),
         "accuracies": lambda x: isinstance(x, list) and len(x) > 0 and all(map(_is_number, x)),
+        "baseline": lambda x: isinstance(x, str),
     },
 }
 """Fields of the results that fits and experiments share, for files that somebody edited."""
-OPTIONAL = ("n_sweeps", "label_next", "seconds")
+OPTIONAL = ("n_sweeps", "label_next", "seconds", "baseline")
 """Fields that may be absent."""
 
 
