@@ -1,5 +1,6 @@
 """The one-shot experiment: rows of every method, resumed runs, settings."""
 
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -124,11 +125,13 @@ def test_defaults_depend_on_the_data() -> None:
         ({"shots": (0,)}, "shots must be >= 1"),
         ({"sweeps": (0,)}, "sweeps must be >= 1"),
         ({"keep_probs": ()}, "keep_probs must have at least one number"),
-        ({"keep_probs": (1.5,)}, r"keep_probs must lie in \(0, 1\], got 1.5"),
-        ({"keep_probs": (0.0,)}, r"keep_probs must lie in \(0, 1\], got 0.0"),
+        ({"keep_probs": (1.5,)}, r"keep_probs must lie in \(0, 1\), got 1.5"),
+        ({"keep_probs": (0.1, 1.0)}, r"keep_probs must lie in \(0, 1\), got 1.0"),
+        ({"keep_probs": (0.0,)}, r"keep_probs must lie in \(0, 1\), got 0.0"),
         ({"propagation": ("words",)}, "propagation must be one of 'pixels', 'slow', 'contrastive', got"),
         ({"propagation": ("slow", "slow")}, "propagation must differ from each other"),
-        ({"sigma": -1.0}, r"sigma must lie in \(0, inf\], got -1.0"),
+        ({"sigma": -1.0}, r"sigma must lie in \(0, inf\), got -1.0"),
+        ({"sigma": math.inf}, r"sigma must lie in \(0, inf\), got inf"),
         ({"learning_rate": 0.0}, "learning_rate must be positive"),
         ({"bias_law": "normal"}, "bias_law must be one of"),
         ({"n_epochs": 0}, "n_epochs must be >= 1"),

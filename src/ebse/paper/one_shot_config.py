@@ -109,8 +109,8 @@ class OneShotConfig:
         for name, bounds in {"keep_probs": (0.0, 1.0), "sigma": (0.0, math.inf)}.items():
             values = getattr(self, name)
             for value in values if isinstance(values, tuple) else (values,):
-                if not bounds[0] < value <= bounds[1]:
-                    raise ValueError(f"{name} must lie in (0, {bounds[1]:g}], got {value!r}; try 0.1")
+                if not bounds[0] < value < bounds[1]:
+                    raise ValueError(f"{name} must lie in (0, {bounds[1]:g}), got {value!r}; try 0.1")
         if self.learning_rate is not None and not 0 < self.learning_rate < math.inf:
             raise ValueError(f"learning_rate must be positive, got {self.learning_rate!r}; try 0.1")
         if self.umap and importlib.util.find_spec("umap") is None:

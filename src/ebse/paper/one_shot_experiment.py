@@ -81,23 +81,23 @@ class _Study:
         for seed in config.seeds:
             tasks += [self._training(seed, law) for law in self._models() if self._untrained(seed, law)]
         left = [
-            m for m in fixed_methods(config, self.images, self._unlabeled) if not self._known(None, m.name)
+            m for m in fixed_methods(config, self.images, self._unlabeled) if not self._is_done(None, m.name)
         ]
         tasks += [(5.0, m.name, lambda m=m: self._evaluate(None, m)) for m in left]
         for name, wanted in ((LABEL_SPREADING, config.label_spreading), (UMAP, config.umap)):
-            if wanted and not self._known(None, name):
+            if wanted and not self._is_done(None, name):
                 tasks.append((60.0, name, lambda name=name: self._transductive(name)))
         for seed in config.seeds:
             for model in self._models():
                 for method in model_methods(config, model):
-                    if not self._known(seed, method.name):
+                    if not self._is_done(seed, method.name):
                         text = f"{method.name}, seed {seed}"
                         work = partial(self._with_model, seed, model, method)
                         tasks.append((self._cost(method), text, work))
         for seed in config.seeds:
             for view in config.propagation:
                 names = propagation_names(view)
-                if not all(self._known(seed, name) for name in names):
+                if not all(self._is_done(seed, name) for name in names):
                     text = f"{names[0]}, seed {seed}"
                     tasks.append((20.0, text, lambda s=seed, v=view: self._propagation(s, v)))
         if not (self.run.folder / "pictures.npz").exists():
@@ -188,7 +188,7 @@ class _Study:
         """Accuracies of label propagation over the unlabeled images."""
         rbse = RBSE.load(self._path(seed, self._shown_law()))
         for method in propagation_methods(self.config, view, self._unlabeled(), rbse, seed):
-            if not self._known(seed, method.name):
+            if not self._is_done(seed, method.name):
                 self._evaluate(seed, method)
 
     def _transductive(self, name: str) -> None:
@@ -226,8 +226,8 @@ class _Study:
                 }
             )
 
-    def _known(self, seed: int | None, method: str) -> bool:
-        """Whether a method has its rows, or is not to be run."""
+    def _is_done(self, seed: int | None, method: str) -> bool:
+        """Whether nothing is left to do: a method has its rows, or is not to be run."""
         shots, methods = self.config.shots, self.config.methods
         if methods and method not in methods:
             return True
