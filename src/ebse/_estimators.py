@@ -35,27 +35,44 @@ def require_estimator(name: str, value: Any, verb: str, example: str) -> None:
         )
 
 
-def learned(representation: Any, rows: Any, seed: int) -> Any:
-    """The representation itself if it is frozen, a copy fitted to the rows if not; None stays None."""
+def learned(representation: Any, rows: Any, seed: int, names: Any = None) -> Any:
+    """The representation itself if it is frozen, a copy fitted to the rows if not; None stays None.
+
+    ``names`` are those of the columns, where X was a frame: a representation may select columns by name.
+    """
     if representation is None:
         return None
     if isinstance(representation, FrozenEstimator):
         fitted = representation.estimator
         check_is_fitted(fitted)
-        n = getattr(fitted, "n_features_in_", rows.shape[1])
-        if n != rows.shape[1]:
-            raise ValueError(
-                f"representation must be fitted to rows of {rows.shape[1]} features, like X, got one fitted "
-                f"to {n}; fit it on rows of the same columns"
-            )
+        _require_columns(fitted, rows.shape[1], names)
         return fitted
     try:
-        return seeded(representation, seed).fit(rows)
+        return seeded(representation, seed).fit(with_names(rows, names))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             "stopped while the representation was fitted, and nothing of it is kept; fit it by itself, "
             "where Ctrl-C keeps what was learned, and pass FrozenEstimator(representation)"
         ) from None
+
+
+def _require_columns(fitted: Any, n_features: int, names: Any) -> None:
+    """Refuse a fitted representation of other columns than X has, or of the same in another order."""
+    n = getattr(fitted, "n_features_in_", n_features)
+    if n != n_features:
+        raise ValueError(
+            f"representation must be fitted to rows of {n_features} features, like X, got one fitted "
+            f"to {n}; fit it on rows of the same columns"
+        )
+    own = getattr(fitted, "feature_names_in_", None)
+    if own is None or names is None or list(own) == list(names):
+        return
+    i = next(i for i, (a, b) in enumerate(zip(own, names, strict=True)) if a != b)
+    raise ValueError(
+        f"representation must be fitted to the columns of X, in their order, got one whose column {i} is "
+        f"{own[i]!r}, where that of X is {names[i]!r}; pass X with the columns in the order of "
+        "representation.feature_names_in_"
+    )
 
 
 def representation_state(prefix: str, representation: Any, *, omit: bool = False) -> _archive.State:
@@ -107,15 +124,23 @@ def restored_representation(state: _archive.State, prefix: str, supplied: Any = 
 
 
 @contextmanager
-def unchanged_on_error(estimator: Any, kind: type[BaseException] = Exception) -> Iterator[None]:
-    """Leave an estimator as it was if its ``fit`` raises; by default Ctrl-C is left to the estimator."""
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was if its ``fit`` raises, or is interrupted by Ctrl-C."""
     before = vars(estimator).copy()
     try:
         yield
-    except kind:
+    except BaseException:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+
+
+def or_none(X: Any) -> Any:
+    """X, or None if it has no rows: ``X_unlabeled`` may be empty."""
+    shape = getattr(X, "shape", None)
+    if shape is None:
+        return X if not hasattr(X, "__len__") or len(X) else None
+    return None if shape and shape[0] == 0 else X
 
 
 def seeded(estimator: Any, seed: int) -> Any:

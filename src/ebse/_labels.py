@@ -12,6 +12,8 @@ from sklearn.utils.multiclass import check_classification_targets
 Array = npt.NDArray[Any]
 Index = npt.NDArray[np.intp]
 
+MISSING_WORDS = ("nan", "None", "<NA>", "NaT")
+"""What missing entries become where labels are converted to strings."""
 MOSTLY = 0.5
 """Fraction of labels −1 above which they look like scikit-learn's mark of unlabeled rows."""
 
@@ -89,6 +91,14 @@ def read_labels(
         warnings.warn(
             "-1 is treated as a class, and most labeled rows have it; if it marks unlabeled rows, pass "
             "unlabeled_label=-1",
+            stacklevel=3,
+        )
+    words = [word for word in MISSING_WORDS if labels.dtype.kind == "U" and word in classes]
+    if words:
+        warnings.warn(
+            f"{', '.join(map(repr, words))} in y is treated as a class; if it marks unlabeled rows, as a "
+            "missing entry does that was converted to a string, pass y as a list or an array of objects, or "
+            f"unlabeled_label={words[0]!r}",
             stacklevel=3,
         )
     if len(classes) < 2:

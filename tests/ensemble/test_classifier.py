@@ -400,3 +400,24 @@ def test_an_interruption_says_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(KeyboardInterrupt):
         made.fit(X[FEW, :5], Y[FEW])
     np.testing.assert_array_equal(made.predict_proba(X), before)
+
+
+def test_a_frozen_representation_of_reordered_columns_is_refused() -> None:
+    frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(X.shape[1])])
+    made = RBSEClassifier(FrozenEstimator(PCA(2).fit(frame)), random_state=0)
+    with pytest.raises(ValueError, match="in their order, got one whose column 0 is 'f0', where that of X"):
+        made.fit(frame[frame.columns[::-1]], Y)
+    assert made.fit(frame, Y).score(frame, Y) > 0.8
+
+
+def test_without_labels_there_is_no_transduction() -> None:
+    made = classifier().fit(X)
+    for name in ("transduction_", "label_distributions_"):
+        with pytest.raises(NotFittedError, match="fitted without labels"):
+            getattr(made, name)
+
+
+@pytest.mark.parametrize("empty", [X[:0], [], sparse.csr_matrix((0, X.shape[1]))])
+def test_no_unlabeled_rows_are_as_none(empty: Any) -> None:
+    made = [classifier().fit(X, Y, X_unlabeled=more) for more in (None, empty)]
+    np.testing.assert_array_equal(made[0].predict_proba(X), made[1].predict_proba(X))

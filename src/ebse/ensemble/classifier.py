@@ -20,6 +20,7 @@ from ebse._archive import State, is_ours, plain
 from ebse._estimators import (
     as_rows,
     learned,
+    or_none,
     representation_state,
     require_estimator,
     require_moderate,
@@ -193,10 +194,11 @@ class RBSEClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # typ
         X_unlabeled : array-like of shape (n_more, n_features), default=None
             Further rows, without labels.
         """
-        with unchanged_on_error(self, BaseException):
+        with unchanged_on_error(self):
             self._require_options()
             X = validate_data(self, as_rows(X), **ACCEPTED)
             require_moderate(X)
+            X_unlabeled = or_none(X_unlabeled)
             labels = read_labels(
                 y,
                 X.shape[0],
@@ -321,7 +323,8 @@ class RBSEClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # typ
     @property
     def transduction_(self) -> npt.NDArray[Any]:
         """Labels of the rows of ``fit``: the given one, or the predicted one."""
-        found: npt.NDArray[Any] = self.classes_[self.label_distributions_.argmax(1)]
+        p = self.label_distributions_
+        found: npt.NDArray[Any] = self.classes_[p.argmax(1)]
         return found
 
     def save(self, path: str | Path, *, representation: str = "include") -> None:
@@ -409,8 +412,9 @@ class RBSEClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # typ
     def _prepare(self, rows: Any) -> None:
         """Everything that needs no label: the representation, and the length of chains."""
         self._seed = seed_of(self.random_state)
-        rows = with_names(rows, getattr(self, "feature_names_in_", None))
-        self.representation_ = learned(self.representation, rows, self._seed)
+        names = getattr(self, "feature_names_in_", None)
+        rows = with_names(rows, names)
+        self.representation_ = learned(self.representation, rows, self._seed, names)
         self.n_sweeps_ = self._length(rows)
         samples = hasattr(self.representation_, "sample_transform")
         self.source_ = "posterior" if samples and (self.n_sweeps != "auto" or self.n_sweeps_) else "mean"

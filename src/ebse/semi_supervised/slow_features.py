@@ -149,7 +149,7 @@ class SlowFeatures(WalkFeatures):
         self._require_options()
         X = self._validated(X, reset=True)
         seed = seed_of(self.random_state)
-        self.representation_ = learned(self.representation, X, seed)
+        self.representation_ = learned(self.representation, X, seed, getattr(self, "feature_names_in_", None))
         self._standardizer, _ = standardize(self.representation_, X[:: max(len(X) // BLOCK, 1)])
         n_random = min(self.n_random, max(len(X) // ROWS_PER_FUNCTION, 1))
         self._draw_dictionary(n_random, np.random.default_rng([seed, 0]))

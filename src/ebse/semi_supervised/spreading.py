@@ -18,6 +18,7 @@ from ebse import _archive
 from ebse._estimators import (
     as_rows,
     learned,
+    or_none,
     representation_state,
     require_estimator,
     require_moderate,
@@ -211,13 +212,17 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X = validate_data(self, as_rows(X), dtype=[np.float64, np.float32])
         require_moderate(X)
         # Labels that cannot be used are refused before the long part.
+        X_unlabeled = or_none(X_unlabeled)
         more = X_unlabeled is not None
         labels = read_labels(y, len(X), unlabeled_label=self.unlabeled_label, more_unlabeled=more)
         prior = None if labels is None else prior_probabilities(self.class_prior, labels.classes)
         self._scale = scale_of(X)
         X = np.concatenate([X, self._validated_unlabeled(X_unlabeled)]) if more else X
         seed = seed_of(self.random_state)
-        self.representations_ = [learned(one, X, seed) for one in self._given_representations()]
+        self.representations_ = [
+            learned(one, X, seed, getattr(self, "feature_names_in_", None))
+            for one in self._given_representations()
+        ]
         standardized = [standardize(one, X) for one in self.representations_]
         labeled = np.zeros(len(X), dtype=bool)
         if labels is not None:
@@ -308,7 +313,8 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def transduction_(self) -> npt.NDArray[Any]:
         """Labels of the rows of ``fit`` (n_rows,): those that are known, and predictions for the others."""
-        found: npt.NDArray[Any] = self.classes_[self.label_distributions_.argmax(1)]
+        p = self.label_distributions_
+        found: npt.NDArray[Any] = self.classes_[p.argmax(1)]
         return found
 
     def suggest(self, n: int = 1, *, X: Any = None, exclude: Iterable[int] = ()) -> Index:
