@@ -108,6 +108,21 @@ def read_labels(
     return Labels(rows, classes, target)
 
 
+def restored_classes(dtype: str, values: list[Any]) -> Array:
+    """The classes (C,) of a file, from the type and the values that it holds; ValueError unless sorted.
+
+    Of the type only the kind is used for strings: a large width would reserve memory for it.
+    """
+    kind = np.dtype(dtype).kind
+    types = {"b": bool, "i": int, "u": int, "f": float, "U": str}
+    if not isinstance(values, list) or not all(type(value) is types.get(kind) for value in values):
+        raise ValueError(f"classes of type {dtype!r}, got {values!r:.60}")
+    found = np.array(values, dtype=None if kind == "U" else dtype)
+    if len(found) < 2 or not (found[:-1] < found[1:]).all():
+        raise ValueError(f"classes must be sorted and different, got {values!r:.60}")
+    return found
+
+
 def _entries(y: Any) -> Array:
     """y as an array (n,); of objects where NumPy would convert 1 and "1" to the same label."""
     if isinstance(y, np.ma.MaskedArray) or (hasattr(y, "to_list") and not isinstance(y, np.ndarray)):

@@ -228,7 +228,7 @@ class ContrastiveFeatures(WalkFeatures):
     def _from_state(cls, state: _archive.State) -> Self:
         facts, arrays = state
         made = cls(**facts["parameters"])._with_input_facts(facts)
-        layers = range(int(facts["n_layers"]))
+        layers = range(count("n_layers", facts["n_layers"]))
         weights, biases = (tuple(arrays[f"{name}_{i}"] for i in layers) for name in ("weights", "biases"))
         sizes = [made.n_features_in_, *(len(b) for b in biases)]
         if not layers or [W.shape for W in weights] != list(pairwise(sizes)):
