@@ -93,7 +93,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "the same command goes on" in said
+    assert "the same command continues" in said
     assert read_header(tmp_path / "run")["experiment"] == "one-shot"
 
 

@@ -296,7 +296,7 @@ def sample_rows(ensemble: Ensemble, chains: Array | None, n: int, *, n_sweeps: i
 
 
 def reconstruction_errors(ensemble: Ensemble, v: Any, *, n_draws: int, seed: int) -> Array:
-    """Mean over posterior draws of |v − E[v | h]|² per unit, of each row (N,)."""
+    """Mean over posterior draws of ``|v − E[v | h]|²`` per unit, of each row (N,)."""
     frozen, found = ensemble.frozen(), np.empty(v.shape[0], dtype=np.float32)
     for rows in row_blocks(v, n_draws * max(ensemble.D, ensemble.K)):
         h = draw_rows(ensemble, v[rows], n_draws, source="posterior", n_sweeps=0, read="input", seed=seed)

@@ -140,7 +140,7 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
     chains_ : ndarray of shape (batch_size, n_features) or None
         Visible units of the persistent chains.
     feature_low_, feature_width_ : ndarray of shape (n_features,)
-        Scaling: v = (x − feature_low_) / feature_width_.
+        Scaling: ``v = (x − feature_low_) / feature_width_``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)

@@ -85,7 +85,7 @@ class ContrastiveFeatures(WalkFeatures):
         Weights and biases of the network, as NumPy arrays.
     n_features_in_ : int
         Number of columns of X.
-    feature_names_in_ : array (n_features_in_,)
+    feature_names_in_ : array (n_features,)
         Names of the columns, if X was a frame with string names.
 
     References

@@ -150,7 +150,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Clusters of each clustering.
     n_features_in_ : int
         Number of columns of X.
-    feature_names_in_ : array (n_features_in_,)
+    feature_names_in_ : array (n_features,)
         Names of the columns, if X was a frame with string names.
 
     References
