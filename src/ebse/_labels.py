@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 Array = npt.NDArray[Any]
 Index = npt.NDArray[np.intp]
 
-MISSING_WORDS = ("nan", "None", "<NA>", "NaT")
+MISSING_WORDS = ("", "nan", "None", "<NA>", "NaT")
 """What missing entries become where labels are converted to strings."""
 MOSTLY = 0.5
 """Fraction of labels −1 above which they look like scikit-learn's mark of unlabeled rows."""

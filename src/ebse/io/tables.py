@@ -181,7 +181,10 @@ class _Table:
         odd = [cell for cell, number in zip(cells, numeric, strict=True) if number and not cell.isdigit()]
         if odd:
             raise bad(
-                self.path, "name its columns in the first line", f"the value {odd[0]}", "add a line of names"
+                self.path,
+                "name its columns in the first line",
+                f"the value {odd[0]}",
+                "add a line of names, or pass --no-header if there is none",
             )
         twice = [cell for cell, n in Counter(cells).items() if n > 1]
         if twice:
