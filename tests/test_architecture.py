@@ -1,8 +1,11 @@
 """Imports go one way, and the seams between packages stay clean."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -100,3 +103,24 @@ def test_only_the_command_line_prints() -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     ]
     assert set(printing) <= {"cli/demo.py", "cli/_show.py"}
+
+
+def modules() -> list[Path]:
+    return [path for path in SOURCE.rglob("*.py") if not path.name.startswith("__")]
+
+
+def test_no_two_modules_have_one_name() -> None:
+    """But for a model and the estimator on it, and a command and what it runs."""
+    names = Counter(path.stem for path in modules())
+    assert {name for name, n in names.items() if n > 1} <= {"demo", "fit", "rbse"}
+
+
+def test_no_module_is_hidden_by_what_its_package_exports() -> None:
+    for package in {path.parent for path in modules()} - {SOURCE}:
+        exported = import_module(f"ebse.{'.'.join(package.relative_to(SOURCE).parts)}")
+        hidden = {
+            path.stem
+            for path in package.glob("*.py")
+            if path.stem in vars(exported) and not isinstance(vars(exported)[path.stem], ModuleType)
+        }
+        assert hidden == set(), package.name

@@ -112,3 +112,17 @@ def test_minus_one_as_most_frequent_class_warns() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         read_labels([1, -1, -1, -1], 4)
+
+
+@pytest.mark.parametrize("word", ["nan", "None", "<NA>", "NaT"])
+def test_missing_entries_as_strings_warn(word: str) -> None:
+    y = np.array(["cat", "dog", word])
+    with pytest.warns(UserWarning, match=rf"'{word}' in y is treated as a class.*unlabeled_label='{word}'"):
+        found = read_labels(y, 3)
+    assert found is not None
+    assert word in found.classes
+    # With the mark, and for words that only contain one, there is no warning.
+    marked = read_labels(y, 3, unlabeled_label=word)
+    assert marked is not None
+    assert marked.classes.tolist() == ["cat", "dog"]
+    assert read_labels(["Nancy", "nan bread", "None of these"], 3) is not None

@@ -28,7 +28,7 @@ import ebse
 from ebse._atomic import in_place
 
 FORMAT = 1
-"""Version of the files; a reader refuses newer ones."""
+"""Version of the files; a reader refuses every other one, older or newer."""
 
 OURS = {
     "ContrastiveFeatures": "ebse.semi_supervised",
@@ -38,6 +38,8 @@ OURS = {
     "SpreadingClassifier": "ebse.semi_supervised",
 }
 """Estimators that files may name, and where they are."""
+MAY_DIVERGE, MAY_BE_INFINITE = "losses", "logit_p"
+"""Arrays that need not be finite: losses of training that diverged; log-odds of probabilities 0 and 1."""
 
 Arrays = dict[str, npt.NDArray[Any]]
 Facts = dict[str, Any]
@@ -124,6 +126,8 @@ def read(path: Path, kind: str) -> State:
         )
     if facts.pop("checksum", None) != _checksum(arrays, facts):
         raise ValueError(f"{path} is damaged: it does not match its checksum; restore it from a copy")
+    if kind in OURS:
+        _require_finite(path, arrays)
     return State(facts, arrays)
 
 
@@ -137,7 +141,15 @@ def consistent(path: Path) -> Iterator[None]:
     """Name the file where what it holds does not fit together."""
     try:
         yield
-    except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        MemoryError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise ValueError(
             f"{path} must hold what ebse wrote, got contents that do not fit together "
             f"({type(error).__name__}: {error}); restore it from a copy"
@@ -154,6 +166,19 @@ def plain(parameters: Mapping[str, Any]) -> Facts:
             value = value.item()
         found[name] = value if isinstance(value, (str, int, float, bool, type(None))) else None
     return found
+
+
+def _require_finite(path: Path, arrays: Arrays) -> None:
+    """Refuse NaN and infinity in the arrays of an estimator."""
+    for name, x in arrays.items():
+        last = name.rpartition(".")[2]
+        if x.dtype.kind != "f" or last == MAY_DIVERGE:
+            continue
+        if np.isnan(x).any() or (last != MAY_BE_INFINITE and np.isinf(x).any()):
+            raise ValueError(
+                f"{path} must hold what ebse wrote, got values that are not finite in {name}; "
+                "restore it from a copy"
+            )
 
 
 def _stateful(estimator: Any) -> Any:

@@ -1,6 +1,7 @@
 """Atomic writes: a file is written under a temporary name, flushed to disk, then renamed."""
 
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,9 +10,16 @@ from typing import Any
 
 @contextmanager
 def in_place(path: Path) -> Iterator[Path]:
-    """A temporary path to write to; renamed to ``path`` on success, removed on failure."""
+    """A temporary path to write to; renamed to ``path`` on success, removed on failure.
+
+    The temporary file is there, empty, under a name that nobody can predict. Threads and processes may write
+    the same path: each has a temporary file of its own, and the last one to finish is kept.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    # Shortened, because file systems limit names to 255 bytes.
+    temporary = path.with_name(f".{path.name[:40]}.{os.getpid()}.{secrets.token_hex(8)}.partial")
+    # Exclusive creation follows no symbolic link. Unlike tempfile's, the mode is that of the umask.
+    temporary.open("xb").close()
     try:
         yield temporary
         _flush(temporary)
@@ -44,11 +52,14 @@ def _is_running(pid: int) -> bool:
 
 
 def write_npz(path: Path, **arrays: Any) -> None:
-    """Write arrays by name to a compressed npz file, atomically."""
+    """Write arrays by name to an npz file, atomically.
+
+    Uncompressed: readers refuse files that unpack to hundreds of times their size, as one-hot rows would.
+    """
     import numpy as np
 
     with in_place(path) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, **arrays)
+        np.savez(file, **arrays)
 
 
 def _flush(path: Path) -> None:

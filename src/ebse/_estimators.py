@@ -2,9 +2,9 @@
 
 import datetime
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +16,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ebse import _archive
+from ebse._validation import count, option
 
 OMITTED = "omitted"
 """In a file, in place of a representation that was left out of it."""
 LARGEST = 1e20
 """Entries from this size on are refused: their squares overflow single precision."""
+SCALES = ("", "8-bit", "unit")
+"""Results of :func:`scale_of`."""
 BRIGHT = 128
 """Largest entry that 8-bit rows have at least, to be recognized as such."""
 BLOCK = 4_096
@@ -35,27 +38,44 @@ def require_estimator(name: str, value: Any, verb: str, example: str) -> None:
         )
 
 
-def learned(representation: Any, rows: Any, seed: int) -> Any:
-    """The representation itself if it is frozen, a copy fitted to the rows if not; None stays None."""
+def learned(representation: Any, rows: Any, seed: int, names: Any = None) -> Any:
+    """The representation itself if it is frozen, a copy fitted to the rows if not; None stays None.
+
+    ``names`` are those of the columns, where X was a frame: a representation may select columns by name.
+    """
     if representation is None:
         return None
     if isinstance(representation, FrozenEstimator):
         fitted = representation.estimator
         check_is_fitted(fitted)
-        n = getattr(fitted, "n_features_in_", rows.shape[1])
-        if n != rows.shape[1]:
-            raise ValueError(
-                f"representation must be fitted to rows of {rows.shape[1]} features, like X, got one fitted "
-                f"to {n}; fit it on rows of the same columns"
-            )
+        _require_columns(fitted, rows.shape[1], names)
         return fitted
     try:
-        return seeded(representation, seed).fit(rows)
+        return seeded(representation, seed).fit(with_names(rows, names))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             "stopped while the representation was fitted, and nothing of it is kept; fit it by itself, "
             "where Ctrl-C keeps what was learned, and pass FrozenEstimator(representation)"
         ) from None
+
+
+def _require_columns(fitted: Any, n_features: int, names: Any) -> None:
+    """Refuse a fitted representation of other columns than X has, or of the same in another order."""
+    n = getattr(fitted, "n_features_in_", n_features)
+    if n != n_features:
+        raise ValueError(
+            f"representation must be fitted to rows of {n_features} features, like X, got one fitted "
+            f"to {n}; fit it on rows of the same columns"
+        )
+    own = getattr(fitted, "feature_names_in_", None)
+    if own is None or names is None or list(own) == list(names):
+        return
+    i = next(i for i, (a, b) in enumerate(zip(own, names, strict=True)) if a != b)
+    raise ValueError(
+        f"representation must be fitted to the columns of X, in their order, got one whose column {i} is "
+        f"{own[i]!r}, where that of X is {names[i]!r}; pass X with the columns in the order of "
+        "representation.feature_names_in_"
+    )
 
 
 def representation_state(prefix: str, representation: Any, *, omit: bool = False) -> _archive.State:
@@ -74,8 +94,37 @@ def representation_state(prefix: str, representation: Any, *, omit: bool = False
     return _archive.nested(prefix, representation)
 
 
-def supplied_representation(state: _archive.State, prefix: str, given: Any) -> Any:
-    """The fitted representation that was passed to ``load``, if the file was written without one."""
+class Inputs(NamedTuple):
+    """What a file holds of the rows of ``fit``."""
+
+    n_features: int
+    names: list[str] | None
+    """Of the columns, where X was a frame."""
+    scale: str
+    """See :func:`scale_of`."""
+
+    @classmethod
+    def from_facts(cls, facts: dict[str, Any]) -> "Inputs":
+        """From the facts of a file; TypeError or ValueError for those that no estimator writes."""
+        n, names = count("n_features", facts["n_features"]), facts["feature_names"] or None
+        if names is not None and not (len(names) == n and all(isinstance(name, str) for name in names)):
+            raise ValueError(f"feature_names must be {n} strings, got {names!r:.60}")
+        return cls(n, names, option("scale", facts["scale"], SCALES))
+
+    def apply_to(self, estimator: Any) -> None:
+        """Set the attributes that ``fit`` sets."""
+        estimator.n_features_in_, estimator._scale = self.n_features, self.scale
+        if self.names is not None:
+            estimator.feature_names_in_ = np.array(self.names, dtype=object)
+
+
+def supplied_representation(
+    state: _archive.State, prefix: str, given: Any, inputs: Inputs, width: int | None
+) -> Any:
+    """The fitted representation that was passed to ``load``, if the file was written without one.
+
+    ValueError if it is not one of rows like ``inputs``, or has not ``width`` features (None: any number).
+    """
     omitted = state.facts.get(prefix) == OMITTED
     if omitted and given is None:
         raise ValueError(
@@ -91,7 +140,34 @@ def supplied_representation(state: _archive.State, prefix: str, given: Any) -> A
     fitted = given.estimator if isinstance(given, FrozenEstimator) else given
     require_estimator("representation", fitted, "transform", "the one that was fitted")
     check_is_fitted(fitted)
+    _require_columns(fitted, inputs.n_features, inputs.names)
+    _require_width(fitted, inputs, width)
     return fitted
+
+
+def _require_width(fitted: Any, inputs: Inputs, width: int | None) -> None:
+    """Refuse a representation that does not transform a row into ``width`` features."""
+    # Ones, because logarithms and the like of zeros are not defined; what it warns of them is no matter.
+    row = with_names(np.ones((1, inputs.n_features)), getattr(fitted, "feature_names_in_", None))
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            shape = dense(fitted.transform(row)).shape
+    except Exception as error:
+        raise ValueError(
+            f"representation must transform rows of {inputs.n_features} features, got "
+            f"{type(error).__name__}: {error}; pass the one that the classifier was fitted with"
+        ) from error
+    if len(shape) != 2 or width not in (None, shape[1]):
+        raise ValueError(
+            f"representation must transform rows to {width} features, got {shape[-1] if shape else 0}; pass "
+            "the one that the file was saved with"
+        )
+
+
+def dense(Z: Any) -> npt.NDArray[Any]:
+    """The output of a representation as an array, also where it is sparse."""
+    return np.asarray(Z.toarray() if sparse.issparse(Z) else Z)
 
 
 def restored_representation(state: _archive.State, prefix: str, supplied: Any = None) -> Any:
@@ -107,15 +183,23 @@ def restored_representation(state: _archive.State, prefix: str, supplied: Any = 
 
 
 @contextmanager
-def unchanged_on_error(estimator: Any, kind: type[BaseException] = Exception) -> Iterator[None]:
-    """Leave an estimator as it was if its ``fit`` raises; by default Ctrl-C is left to the estimator."""
+def unchanged_on_error(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was if its ``fit`` raises, or is interrupted by Ctrl-C."""
     before = vars(estimator).copy()
     try:
         yield
-    except kind:
+    except BaseException:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+
+
+def or_none(X: Any) -> Any:
+    """X, or None if it has no rows: ``X_unlabeled`` may be empty."""
+    shape = getattr(X, "shape", None)
+    if shape is None:
+        return X if not hasattr(X, "__len__") or len(X) else None
+    return None if shape and shape[0] == 0 else X
 
 
 def seeded(estimator: Any, seed: int) -> Any:
@@ -242,6 +326,52 @@ def warn_of_scale(fitted: str, X: npt.NDArray[Any], name: str = "X", like: str =
 def with_names(X: Any, names: Any) -> Any:
     """X as a frame with these column names, for an estimator that was fitted to one."""
     return X if names is None or sparse.issparse(X) else pd.DataFrame(X, columns=names)
+
+
+def require_number(n: Any) -> int:
+    """``n`` of ``suggest``, a whole number of at least 1; rows in its place are refused."""
+    if np.ndim(n):
+        # An array is no number, though NumPy gives it the methods of one.
+        raise TypeError(
+            "n must be a whole number, got an array; pass rows as X=…, for example suggest(5, X=X)"
+        )
+    return count("n", n)
+
+
+def row_indices(exclude: Iterable[int], n: int) -> npt.NDArray[np.intp]:
+    """``exclude`` of ``suggest`` as indices of n rows."""
+    found = np.array(list(exclude))
+    whole = found.ndim == 1 and found.dtype.kind in "iu"
+    if found.size and not (whole and found.min() >= 0 and found.max() < n):
+        raise ValueError(
+            f"exclude must hold indices of rows, whole numbers from 0 to {n - 1}, got {exclude!r:.60}; pass "
+            "indices as suggest returns them"
+        )
+    return found.astype(np.intp)
+
+
+def row_keys(X: Any, dtype: Any = np.float32) -> npt.NDArray[np.uint64]:
+    """A 64-bit hash of the values of each row of X (N, D), an array or a csr matrix, rounded to ``dtype``.
+
+    In single precision rows have the same one whatever the precision they are given in. Two different rows
+    have the same one with probability 2⁻⁶⁴ or so.
+    """
+    factors = pd.util.hash_array(np.arange(X.shape[1])) | np.uint64(1)
+    found = [np.empty(0, dtype=np.uint64)]
+    for start in range(0, X.shape[0], BLOCK):
+        # + 0 makes −0 the same as 0.
+        values = dense(X[start : start + BLOCK]).astype(dtype) + dtype(0)
+        hashed = pd.util.hash_array(values.ravel()).reshape(values.shape)
+        found.append((hashed * factors).sum(1, dtype=np.uint64))
+    return np.concatenate(found)
+
+
+def key_type(X: Any) -> Any:
+    """Precision of :func:`row_keys` that tells the rows X apart: double only where it must be."""
+    if X.dtype == np.float32:
+        return np.float32
+    n_single, n_double = (len(np.unique(row_keys(X, dtype))) for dtype in (np.float32, np.float64))
+    return np.float32 if n_single == n_double else np.float64
 
 
 def seed_of(random_state: Any) -> int:

@@ -12,6 +12,8 @@ from sklearn.utils.multiclass import check_classification_targets
 Array = npt.NDArray[Any]
 Index = npt.NDArray[np.intp]
 
+MISSING_WORDS = ("nan", "None", "<NA>", "NaT")
+"""What missing entries become where labels are converted to strings."""
 MOSTLY = 0.5
 """Fraction of labels −1 above which they look like scikit-learn's mark of unlabeled rows."""
 
@@ -91,11 +93,34 @@ def read_labels(
             "unlabeled_label=-1",
             stacklevel=3,
         )
+    words = [word for word in MISSING_WORDS if labels.dtype.kind == "U" and word in classes]
+    if words:
+        warnings.warn(
+            f"{', '.join(map(repr, words))} in y is treated as a class; if it marks unlabeled rows, as a "
+            "missing entry does that was converted to a string, pass y as a list or an array of objects, or "
+            f"unlabeled_label={words[0]!r}",
+            stacklevel=3,
+        )
     if len(classes) < 2:
         raise ValueError(
             f"y must have at least 2 classes, got one class, {classes[0]}; label rows of other classes, too"
         )
     return Labels(rows, classes, target)
+
+
+def restored_classes(dtype: str, values: list[Any]) -> Array:
+    """The classes (C,) of a file, from the type and the values that it holds; ValueError unless sorted.
+
+    Of the type only the kind is used for strings: a large width would reserve memory for it.
+    """
+    kind = np.dtype(dtype).kind
+    types = {"b": bool, "i": int, "u": int, "f": float, "U": str}
+    if not isinstance(values, list) or not all(type(value) is types.get(kind) for value in values):
+        raise ValueError(f"classes of type {dtype!r}, got {values!r:.60}")
+    found = np.array(values, dtype=None if kind == "U" else dtype)
+    if len(found) < 2 or not (found[:-1] < found[1:]).all():
+        raise ValueError(f"classes must be sorted and different, got {values!r:.60}")
+    return found
 
 
 def _entries(y: Any) -> Array:

@@ -16,6 +16,7 @@ SETTINGS = {
     "--n-components many": "--n-components",
     "--law normal": "law must be",
     "--bias-law normal": "bias_law must be",
+    "--keep-prob 1": "keep_prob must",
     "--keep-prob 2": "keep_prob must",
     "--keep-prob -1": "keep_prob must",
     "--keep-prob nan": "keep_prob must",

@@ -155,7 +155,7 @@ def test_class_prior_and_rounds(
     # A prior that is far from the truth is believed, here and in the fit.
     rows = answer("evaluate sized all.csv --shots 1 --n-episodes 3", monkeypatch, capsys)["rows"]
     assert {row["method"]: row["mean"] for row in rows}["SpreadingClassifier"] < 0.8
-    for setting in ("class-prior equal", "n-rounds 0", "model spreading"):
+    for setting in ("class-prior equal", "n-rounds 0", "model spreading", "unlabeled-label -1"):
         assert ran(f"fit few.csv --drop kind --out none --{setting}", monkeypatch) == 2
         assert "must be given with labels, got none" in capsys.readouterr().err
     assert ran(f"{line} --out alone --n-rounds 0", monkeypatch) == 0
@@ -260,7 +260,7 @@ def test_evaluation_is_kept_once(
     assert len(first) == 8
     assert answer("evaluate run --shots 2 --n-episodes 4", monkeypatch, capsys)["rows"]
     assert kept() == {key: 4 if key[1] == 2 else 3 for key in first}
-    assert "How well few labels do" in (folder / "run" / "report.html").read_text()
+    assert "Accuracy with few labels" in (folder / "run" / "report.html").read_text()
     before = held(folder / "run")
     assert answer("evaluate run rows.csv --shots 1 --n-episodes 2", monkeypatch, capsys)["rows"]
     assert held(folder / "run") == before
@@ -345,6 +345,28 @@ def test_other_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ran("predict runs/x x.npz --json", monkeypatch) == 0
     assert ran(f"fit .x-idx3-ubyte {SMALL} --json", monkeypatch) == 0
     assert (folder / "runs" / "x-idx3-ubyte" / "model.safetensors").exists()
+
+
+def test_a_label_marks_unlabeled_rows(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    """Without the option -1 is a class, with a note; with it the rows are those of empty labels."""
+    marked = [("odd", "even", "-1", "-1")[i % 4] for i in range(40)]
+    (folder / "rows.csv").write_bytes(labeled(marked))
+    line = f"fit rows.csv --label kind {SMALL}"
+    assert ran(f"{line} --out without", monkeypatch) == 0
+    output = capsys.readouterr().out
+    assert "-1 is the most frequent label (20 rows) and is read as a class" in output
+    assert "Labels: -1 20, even 10, odd 10." in output
+    assert ran(f"{line} --unlabeled-label -1 --out marked", monkeypatch) == 0
+    output = capsys.readouterr().out
+    assert "most frequent" not in output
+    assert "Labels: even 10, odd 10." in output
+    assert answer("predict marked rows.csv", monkeypatch, capsys)["n_learned"] == 20
+    (folder / "rows.csv").write_bytes(labeled([word.replace("-1", "") for word in marked]))
+    assert ran(f"{line} --out empty", monkeypatch) == 0
+    one, two = held(folder / "marked"), held(folder / "empty")
+    assert all(one[name] == two[name] for name in ("model.safetensors", "predictions.csv"))
 
 
 def test_settings_from_a_file(folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch) -> None:

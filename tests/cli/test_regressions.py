@@ -236,6 +236,8 @@ def test_names_are_escaped_and_uncertain_rows_come_first(monkeypatch: pytest.Mon
     assert "&lt;script&gt;" in page
     rows = [line.split(",") for line in Path("runs/t/predictions.csv").read_text().splitlines()[1:]]
     sure = {row[0]: max(map(float, row[3:])) for row in rows if not row[1]}
-    listed = re.findall(r"<tr><td>(\d+)</td><td>(?:y|&lt;)", page.split("Rows to label next")[1])
+    listed = re.findall(
+        r"<tr><td>(\d+)</td><td>(?:y|&lt;)", page.split("Rows to label next")[1].split("</table>")[0]
+    )
     assert [sure[row] for row in listed] == sorted(sure.values())[: len(listed)]
     assert listed

@@ -3,12 +3,13 @@
 import io
 import sys
 import time
+from collections.abc import Callable
 
 import pytest
 
 from ebse._stages import stage
 from ebse.cli import _show
-from ebse.cli._show import stages_shown
+from ebse.cli._show import fail, note, say, stages_shown
 
 
 class Terminal(io.StringIO):
@@ -54,6 +55,16 @@ def test_nothing_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     with stages_shown(quiet=True):
         work()
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("show", [say, note, fail])
+def test_control_characters_do_not_reach_the_terminal(
+    show: Callable[[str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Names in a file may hold any: a line that clears the screen, or one in another color."""
+    show("a\x1b[2Jb\x07 \x9b31mc")
+    output = capsys.readouterr()
+    assert (output.out + output.err).removeprefix("ebse: ") == "a\ufffd[2Jb\ufffd \ufffd31mc\n"
 
 
 def test_a_resumed_stage_estimates_from_what_it_did_itself(

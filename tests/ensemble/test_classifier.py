@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import RidgeClassifier
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import KBinsDiscretizer
 
 from ebse import RBSE
 from ebse.ensemble import RBSEClassifier
@@ -193,7 +194,9 @@ def test_suggestions_without_labels_cover_the_data() -> None:
 
 @pytest.mark.parametrize("exclude", [[-1], [60], [0.5], ["a"], [[1, 2]]])
 def test_indices_that_are_not_rows_are_refused(exclude: Any) -> None:
-    with pytest.raises(ValueError, match=r"exclude must hold indices of rows from 0 to 59, got"):
+    with pytest.raises(
+        ValueError, match=r"exclude must hold indices of rows, whole numbers from 0 to 59, got"
+    ):
         classifier().fit(X).suggest(exclude=exclude)
 
 
@@ -400,3 +403,47 @@ def test_an_interruption_says_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(KeyboardInterrupt):
         made.fit(X[FEW, :5], Y[FEW])
     np.testing.assert_array_equal(made.predict_proba(X), before)
+
+
+def test_a_frozen_representation_of_reordered_columns_is_refused() -> None:
+    frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(X.shape[1])])
+    made = RBSEClassifier(FrozenEstimator(PCA(2).fit(frame)), random_state=0)
+    with pytest.raises(ValueError, match="in their order, got one whose column 0 is 'f0', where that of X"):
+        made.fit(frame[frame.columns[::-1]], Y)
+    assert made.fit(frame, Y).score(frame, Y) > 0.8
+
+
+def test_without_labels_there_is_no_transduction() -> None:
+    made = classifier().fit(X)
+    for name in ("transduction_", "label_distributions_"):
+        with pytest.raises(NotFittedError, match="fitted without labels"):
+            getattr(made, name)
+
+
+@pytest.mark.parametrize("empty", [X[:0], [], sparse.csr_matrix((0, X.shape[1]))])
+def test_no_unlabeled_rows_are_as_none(empty: Any) -> None:
+    made = [classifier().fit(X, Y, X_unlabeled=more) for more in (None, empty)]
+    np.testing.assert_array_equal(made[0].predict_proba(X), made[1].predict_proba(X))
+
+
+@pytest.mark.parametrize("labeled", [True, False])
+def test_copies_of_labeled_rows_are_not_suggested(labeled: bool) -> None:
+    twice = np.concatenate([X, X])
+    made = classifier(n_sweeps=0).fit(X[FEW], Y[FEW] if labeled else None, X_unlabeled=twice)
+    same = {i for i, row in enumerate(twice) if (row == X[FEW]).all(1).any()}
+    assert len(same) >= 2 * len(FEW)
+    for form in (twice, twice.astype(np.float64), sparse.csr_matrix(twice)):
+        assert same.isdisjoint(made.suggest(1_000, X=form)) == labeled
+    assert {i + len(FEW) for i in same}.isdisjoint(made.suggest(1_000)) == labeled
+
+
+def test_rows_in_place_of_a_number_are_refused() -> None:
+    with pytest.raises(TypeError, match=r"n must be a whole number, got an array; pass rows as X="):
+        classifier().fit(X).suggest(X)  # type: ignore[arg-type]
+
+
+def test_sparse_representations_are_used_as_dense_ones() -> None:
+    bins = KBinsDiscretizer(2, encode="onehot", strategy="uniform")
+    dense = KBinsDiscretizer(2, encode="onehot-dense", strategy="uniform")
+    found = [RBSEClassifier(one, random_state=0).fit(X, Y).predict_proba(X) for one in (bins, dense)]
+    np.testing.assert_allclose(found[0], found[1])

@@ -91,7 +91,7 @@ def test_a_foreign_representation_is_given_to_load(path: Path) -> None:
         again = RBSEClassifier.load(path, representation=given)
         np.testing.assert_array_equal(again.predict_proba(X), made.predict_proba(X))
     with pytest.raises(
-        ValueError, match="representation must be fitted to rows of 12 features, got one fitted"
+        ValueError, match="representation must be fitted to rows of 12 features, like X, got one fitted"
     ):
         RBSEClassifier.load(path, representation=PCA(2).fit(X[:, :5]))
     RBSEClassifier(FrozenEstimator(fitted()), n_sweeps=0).fit(X, Y).save(path)

@@ -63,6 +63,7 @@ def test_columns_of_the_run_in_any_order(tmp_path: Path) -> None:
         (np.arange(8) % 2, ["0", "1"] * 4),
         (np.array([1.0, np.nan] * 4), ["1", None] * 4),
         (np.array(["red", ""] * 4), ["red", None] * 4),
+        (np.array(["none", "None", "nan", "<NA>"] * 2), ["none", None, None, None] * 2),
         (np.array([True, False] * 4), ["True", "False"] * 4),
     ],
 )

@@ -28,6 +28,27 @@ def test_labels_where_there_are_some(tmp_path: Path) -> None:
     assert rows.names == ("a", "b")
 
 
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_labels_of_tables_and_arrays_are_missing_alike(quote: str, tmp_path: Path) -> None:
+    """Read by pandas, line by line, and from an array of texts."""
+    words = ["red", "none", "None", "nan", "NA", "<NA>", "NaT", "n/a", "NULL", "?", " ", "-1"]
+    cells = "".join(f"{i},{quote}{cell}{quote}\n" for i, cell in enumerate(words))
+    table = read_rows(written(tmp_path, f"a,kind\n{cells}"), label="kind").labels
+    np.savez(tmp_path / "x.npz", X=np.eye(len(words)), kind=np.array(words))
+    array = read_rows(tmp_path / "x.npz", label="kind").labels
+    assert table is not None
+    assert array is not None
+    assert table.tolist() == array.tolist() == ["red", "none", *[None] * 9, "-1"]
+
+
+@pytest.mark.parametrize("mark", ["-1", "-1.0"])
+def test_a_label_marks_unlabeled_rows(mark: str, tmp_path: Path) -> None:
+    path = written(tmp_path, "a,kind\n0,-1\n1,x\n2,\n3,1\n")
+    marked = read_rows(path, label="kind", unlabeled_label=mark).labels
+    assert marked is not None
+    assert marked.tolist() == [None, "x", None, "1"]
+
+
 def test_columns_are_dropped(tmp_path: Path) -> None:
     rows = read_rows(written(tmp_path, "id,a,note\nx,0,red\ny,1,\n"), drop=("id", "note"))
     assert rows.names == ("a",)

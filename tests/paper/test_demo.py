@@ -1,8 +1,8 @@
 """The demo: its two runs on small settings, what it says, and what it leaves alone."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from ebse.datasets import load_mnist_sample
 from ebse.paper import ManifoldsConfig, demo_parts
 from ebse.paper.demo import MARK, ONE_SHOT
 from ebse.paper.one_shot_config import OneShotConfig
+from ebse.workflow.run_folder import Step
 from paper.conftest import SMALL
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -61,7 +62,7 @@ def test_an_interrupted_demo_says_where_its_results_are(
         parts = demo_parts(out, manifolds=CURVES, one_shot=DIGITS)
         return [part._replace(steps=interrupted()) for part in parts]
 
-    def interrupted() -> Any:
+    def interrupted() -> Iterator[Step]:
         raise KeyboardInterrupt
         yield
 
@@ -85,7 +86,7 @@ def test_the_numbers_of_the_demo(tmp_path: Path) -> None:
     from ebse.report.summaries import accuracies, difference
     from ebse.workflow.run_folder import read_results
 
-    config = replace(ONE_SHOT, seeds=(7,), baselines=False)
+    config = replace(ONE_SHOT, seeds=(7,))
     _, (_, folder, steps) = demo_parts(tmp_path, one_shot=config)
     for _ in steps:
         pass

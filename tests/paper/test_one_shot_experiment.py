@@ -1,5 +1,6 @@
 """The one-shot experiment: rows of every method, resumed runs, settings."""
 
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -124,11 +125,13 @@ def test_defaults_depend_on_the_data() -> None:
         ({"shots": (0,)}, "shots must be >= 1"),
         ({"sweeps": (0,)}, "sweeps must be >= 1"),
         ({"keep_probs": ()}, "keep_probs must have at least one number"),
-        ({"keep_probs": (1.5,)}, r"keep_probs must lie in \(0, 1\], got 1.5"),
-        ({"keep_probs": (0.0,)}, r"keep_probs must lie in \(0, 1\], got 0.0"),
+        ({"keep_probs": (1.5,)}, r"keep_probs must lie in \(0, 1\), got 1.5"),
+        ({"keep_probs": (0.1, 1.0)}, r"keep_probs must lie in \(0, 1\), got 1.0"),
+        ({"keep_probs": (0.0,)}, r"keep_probs must lie in \(0, 1\), got 0.0"),
         ({"propagation": ("words",)}, "propagation must be one of 'pixels', 'slow', 'contrastive', got"),
         ({"propagation": ("slow", "slow")}, "propagation must differ from each other"),
-        ({"sigma": -1.0}, r"sigma must lie in \(0, inf\], got -1.0"),
+        ({"sigma": -1.0}, r"sigma must lie in \(0, inf\), got -1.0"),
+        ({"sigma": math.inf}, r"sigma must lie in \(0, inf\), got inf"),
         ({"learning_rate": 0.0}, "learning_rate must be positive"),
         ({"bias_law": "normal"}, "bias_law must be one of"),
         ({"n_epochs": 0}, "n_epochs must be >= 1"),
@@ -151,6 +154,19 @@ def test_more_labels_than_there_are(tmp_path: Path) -> None:
 def test_more_queries_than_there_are_leave_no_folder(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="n_queries must be at most 7"):
         all_steps(OneShotConfig(n_queries=99), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_chosen_methods_alone_are_run(tmp_path: Path) -> None:
+    config = OneShotConfig(**SMALL, laws=("point", "bernoulli"), methods=("1-NN", "Bernoulli chain states"))
+    all_steps(config, tmp_path)
+    assert {method for _, method, _ in results(tmp_path)} == set(config.methods)
+    assert [step.text for step in all_steps(config, tmp_path)] == ["done"]
+
+
+def test_unknown_methods_leave_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"methods must be one of 'pixels', .*, got '2-NN'"):
+        all_steps(OneShotConfig(methods=("2-NN",)), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

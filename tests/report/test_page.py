@@ -131,6 +131,7 @@ def test_numbers_of_the_rows_are_on_the_page(tmp_path: Path) -> None:
             "kind": "training",
             "seed": 0,
             "model": "point",
+            "seconds": 1.0,
             "history": [{"epoch": 1.0, "pseudo_log_likelihood": -3.0}],
         },
     ]
@@ -195,7 +196,10 @@ def test_other_folders_are_refused(tmp_path: Path) -> None:
 
 
 def test_figures_as_files(tmp_path: Path) -> None:
-    rows = [*ROWS_OF_TWO_SEEDS, {"kind": "training", "seed": 0, "model": "point", "history": []}]
+    rows = [
+        *ROWS_OF_TWO_SEEDS,
+        {"kind": "training", "seed": 0, "model": "point", "seconds": 1.0, "history": []},
+    ]
     run = made(tmp_path / "run", rows)
     write_report([run], tmp_path / "r.html", figures=tmp_path / "figures")
     found = sorted((tmp_path / "figures").iterdir())
@@ -222,6 +226,8 @@ def fitted(folder: Path, source: str, **more: Any) -> Path:
         "labels": {"$5_{x}": 1, "<b>&": 2},
         "predicted": {"$5_{x}": 2, "<b>&": 4},
         "source": source,
+        "n_sweeps": 0,
+        "label_next": [],
         **more,
     }
     rows = [labels, {"kind": "finished", "n_rows": 6, "n_columns": 3}]
@@ -254,6 +260,53 @@ def test_a_fit_has_its_classes_and_rows(source: str, model: str, tmp_path: Path)
     second = page.cells.index("row", first + 1)
     assert [page.cells[second + 4 * n] for n in (1, 2, 3)] == ["5", "6", "4"]
     assert page.open_tables == 1
+
+
+BASELINE = "columns, logistic regression"
+
+
+def test_a_page_describes_the_methods_that_were_run(tmp_path: Path) -> None:
+    """Of label propagation: no ensemble, and differences to the baseline that the evaluation chose."""
+    run = fitted(tmp_path / "run", "propagation")
+    evaluated = [
+        accuracy("SpreadingClassifier", [0.9, 1.0, 1.0]),
+        accuracy(BASELINE, [0.5, 0.6, 0.6]),
+    ]
+    with (run / ROWS).open("a") as file:
+        file.writelines(json.dumps(row | {"baseline": BASELINE}) + "\n" for row in evaluated)
+    page = Page(write_report([run], tmp_path / "r.html"))
+    assert "RBM" not in page.text
+    assert "RBSEClassifier" not in page.text
+    assert "label propagation over all rows of the run, also those without a label" in page.text
+    assert f"{BASELINE}: logistic regression on the standardized columns" in page.text
+    assert f"points over {BASELINE}" in page.cells
+    assert "+40.0 (+40.0 to +40.0)" in page.cells
+    # Student's t interval of 90, 100, 100 is 82.3 to 111.0.
+    assert "96.7 (82.3 to 100.0)" in page.cells
+
+
+def test_a_page_of_an_ensemble_describes_its_methods(tmp_path: Path) -> None:
+    run = fitted(tmp_path / "run", "mean")
+    names = ("RBM mean", "RBSEClassifier", "SpreadingClassifier", BASELINE)
+    with (run / ROWS).open("a") as file:
+        file.writelines(
+            json.dumps(accuracy(name, [0.5, 0.6]) | {"baseline": "RBM mean"}) + "\n" for name in names
+        )
+    page = Page(write_report([run], tmp_path / "r.html"))
+    assert "points over RBM mean" in page.cells
+    assert all(f"{name}: " in page.text for name in names)
+    assert "label propagation over the labeled rows of the run alone" in page.text
+    assert "over all rows" not in page.text
+
+
+@pytest.mark.parametrize(("n_rows", "most"), [(3, False), (6, False), (7, True)])
+def test_a_page_tells_of_unlabeled_rows_where_most_are(n_rows: int, most: bool, tmp_path: Path) -> None:
+    """Three rows are labeled."""
+    run = fitted(tmp_path / "run", "propagation")
+    with (run / ROWS).open("a") as file:
+        file.write(json.dumps({"kind": "finished", "n_rows": n_rows, "n_columns": 3}) + "\n")
+    page = Page(write_report([run], tmp_path / "r.html"))
+    assert ("Most rows have no label." in page.text) is most
 
 
 def test_doubtful_rows_are_to_label_next_where_nothing_is_suggested(tmp_path: Path) -> None:

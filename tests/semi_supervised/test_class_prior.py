@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from ebse.semi_supervised._class_prior import class_weights
-from ebse.semi_supervised.spreading import SpreadingClassifier
+from ebse.semi_supervised.spreading import SpreadingClassifier, _some_unlabeled
 
 
 def test_weighted_probabilities_have_the_prior_as_mean() -> None:
@@ -104,3 +104,30 @@ def test_an_impossible_prior_leaves_finite_weights() -> None:
     weights = class_weights(p, np.array([0.9, 0.05, 0.05]))
     assert weights.min() >= 1e-6 * weights.max()
     assert np.isfinite(weights).all()
+
+
+def test_the_prior_is_that_of_the_rows_that_are_unlabeled_now() -> None:
+    """Labels by relabel have the same result as labels in fit, whatever was labeled before."""
+    rng = np.random.default_rng(0)
+    kind = np.arange(300) % 3
+    rows = rng.normal(size=(300, 2)) + 1.5 * np.stack([kind, kind % 2], 1)
+    # Copies without a label stay unlabeled rows.
+    rows[100:110] = rows[:10]
+    y = [int(c) if i < 60 else None for i, c in enumerate(kind)]
+    other = [int(c) if i > 200 else None for i, c in enumerate(kind)]
+    made = SpreadingClassifier(
+        n_clusters=60, n_clusterings=2, class_prior={0: 0.6, 1: 0.2, 2: 0.2}, random_state=0
+    )
+    expected = made.fit(rows, y).predict_proba(rows + 0.1)
+    for fitted in (made.fit(rows), made.fit(rows, other)):
+        np.testing.assert_allclose(fitted.relabel(y=y).predict_proba(rows + 0.1), expected)
+        np.testing.assert_allclose(fitted.relabel(rows[:60], y[:60]).predict_proba(rows + 0.1), expected)
+    chosen = _some_unlabeled(made._rows.keys, made._rows.keys[:60])
+    assert len(chosen) == 240
+    assert set(made._rows.keys[chosen]) == set(made._rows.keys[60:])
+
+
+def test_the_form_of_a_prior_is_checked_without_labels() -> None:
+    for prior in ("eqal", 0.5, {"a": "b"}, {"a": 0.5}):
+        with pytest.raises(ValueError, match="class_prior must"):
+            SpreadingClassifier(class_prior=prior).fit(np.eye(5))

@@ -151,3 +151,17 @@ def test_a_loss_that_diverges_names_the_learning_rate() -> None:
     X, _ = two_groups()
     with pytest.raises(FloatingPointError, match="learning_rate must suit these rows"):
         ContrastiveFeatures(**{**SMALL, "learning_rate": 1e30}).fit(X)
+
+
+def test_a_refit_interrupted_before_it_learned_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, _ = two_groups()
+    features = ContrastiveFeatures(**SMALL).fit(X)
+    before = features.transform(X)
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(EncoderTraining, "update", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="the estimator is as it was"):
+        features.fit(X[:, :1])
+    np.testing.assert_array_equal(features.transform(X), before)

@@ -81,7 +81,6 @@ def test_classifier(name: str, tmp_path: Path) -> None:
     assert isinstance(loaded.representation, list) == (name == "a list")
 
 
-@pytest.mark.skipif(not hasattr(RBSE, "_state"), reason="RBSE does not save itself this way yet")
 def test_classifier_on_an_ensemble(tmp_path: Path) -> None:
     rows = (X > 0).astype(np.float32)
     fitted = spreading(RBSE(4, n_epochs=2, random_state=0)).fit(rows, FEW)
@@ -127,8 +126,7 @@ def test_rows_are_not_in_the_file(tmp_path: Path) -> None:
     def inside(row: Any) -> bool:
         return any((abs(a - row) < 1e-4).all(1).any() for a in held)
 
-    # The origin of the standardizer is the first row of X, which is labeled.
-    assert not any(inside(row) for row in rows[2:])
+    assert not any(inside(row) for row in rows)
     assert sum(inside(row) for row in standard[2:]) <= 5
 
 
@@ -210,3 +208,79 @@ def test_contradictory_files_are_refused(make: Any, tmp_path: Path) -> None:
         assert message in ("", "refused")
         refused += message == "refused"
     assert refused >= len(facts) + len(arrays) - 1
+
+
+def test_a_supplied_representation_must_fit(tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    pca = PCA(2, random_state=0).fit(frame)
+    for fitted in (spreading(FrozenEstimator(pca)).fit(frame, FEW), slow(FrozenEstimator(pca)).fit(frame)):
+        fitted.save(path, representation="omit")
+        for given, message in (
+            (PCA(3).fit(frame), "representation must transform rows to 2 features, got 3"),
+            (PCA(2).fit(X[:, :5]), "representation must be fitted to rows of 6 features, like X, got .* 5"),
+            (PCA(2).fit(frame[list("bacdef")]), "in their order, got one whose column 0 is 'b'"),
+        ):
+            with pytest.raises(ValueError, match=f"^.*{message}"):
+                type(fitted).load(path, representation=given)
+        type(fitted).load(path, representation=pca)
+    both = spreading([FrozenEstimator(pca), FrozenEstimator(pca)]).fit(frame, FEW)
+    both.save(path, representation="omit")
+    with pytest.raises(ValueError, match="representation must be a list of 2, got one transformer"):
+        SpreadingClassifier.load(path, representation=pca)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"n_representations": 10**15},
+        {"n_representations": None},
+        {"n_representations": float("inf")},
+        {"n_features": 10**15},
+        {"n_features": 6.5},
+        {"feature_names": ["a", "b"]},
+        {"scale": "large"},
+        {"key_type": "int8"},
+        {"classes": {"values": ["0", "1", "2"], "dtype": "<i8"}},
+        {"classes": {"values": ["2", "1", "0"], "dtype": "<U1"}},
+        {"classes": {"values": ["0", "0", "2"], "dtype": "<U1"}},
+        {"classes": {"values": [0, 1, float("nan")], "dtype": "<f8"}},
+    ],
+)
+def test_doctored_facts_are_refused(change: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    facts, arrays = spreading().fit(X, FEW)._state()
+    _archive.write(path, "SpreadingClassifier", {**facts, **change}, arrays)
+    assert outcome(SpreadingClassifier, path) == "refused"
+
+
+def test_a_stored_width_of_classes_is_not_trusted(tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    facts, arrays = spreading().fit(X, FEW)._state()
+    classes = {"values": ["0", "1", "2"], "dtype": f"<U{2**28}"}
+    _archive.write(path, "SpreadingClassifier", {**facts, "classes": classes}, arrays)
+    assert SpreadingClassifier.load(path).classes_.dtype == "<U1"
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1.0])
+def test_doctored_arrays_are_refused(value: float, tmp_path: Path) -> None:
+    """One value of each array of a classifier; centers and means may be negative."""
+    path = tmp_path / "a.safetensors"
+    facts, arrays = spreading().fit(X, FEW)._state()
+    floats = [name for name, x in arrays.items() if x.dtype.kind == "f"]
+    signed = {"centers_0", "origin_0", "mean_0"}
+    assert signed < set(floats)
+    for name in floats:
+        changed = arrays[name].copy()
+        changed.flat[0] = value
+        _archive.write(path, "SpreadingClassifier", facts, {**arrays, name: changed})
+        expected = "" if value == -1 and name in signed else "refused"
+        assert outcome(SpreadingClassifier, path) == expected, name
+
+
+def test_losses_that_diverged_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    features = contrastive().fit(X)
+    features.losses_[-1] = np.nan
+    features.save(path)
+    np.testing.assert_array_equal(ContrastiveFeatures.load(path).losses_, features.losses_)

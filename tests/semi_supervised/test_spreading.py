@@ -8,9 +8,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer
 
 from ebse._stages import Stage, listening
 from ebse.semi_supervised import spreading as module
@@ -260,3 +262,35 @@ def test_verbose_shows_bars(capsys: pytest.CaptureFixture[str]) -> None:
     assert "clustering: 100%" in capsys.readouterr().err
     blob_classifier().fit(POINTS, Y)
     assert capsys.readouterr().err == ""
+
+
+def test_columns_selected_by_name() -> None:
+    """Representations see the names of the columns, and may have sparse output."""
+    frame = pd.DataFrame(POINTS, columns=["a", "b"]).assign(
+        noise=np.random.default_rng(0).normal(size=len(Y))
+    )
+    chosen = ColumnTransformer([("kept", "passthrough", ["a", "b"])])
+    np.testing.assert_array_equal(blob_classifier(representation=chosen).fit(frame, Y).predict(frame), Y)
+    bins = make_pipeline(chosen, KBinsDiscretizer(8, encode="onehot", strategy="uniform"))
+    some = pd.Series(Y, dtype="Int64").where(np.arange(len(Y)) < 30)
+    assert blob_classifier(representation=bins, n_clusters="auto").fit(frame, some).score(frame, Y) > 0.8
+
+
+@pytest.mark.parametrize("dtypes", [(np.float32, np.float64), (np.float64, np.float32)])
+def test_labels_are_kept_in_the_other_precision(dtypes: tuple[Any, Any]) -> None:
+    """A wrong label, which only the row itself is predicted as."""
+    rows = np.random.default_rng(0).random((60, 3))
+    wrong = np.arange(60) % 2
+    made = blob_classifier().fit(rows.astype(dtypes[0]), wrong)
+    # Values in double precision that single precision rounds, or the rounded ones themselves.
+    given = rows.astype(np.float32).astype(dtypes[1])
+    np.testing.assert_array_equal(made.predict_proba(given), np.eye(2)[wrong])
+    assert (made.predict_proba(given + np.float32(1e-3)) < 1).any()
+
+
+def test_rows_that_differ_in_double_precision_only_keep_their_own_labels() -> None:
+    """Seconds since 1970: single precision has steps of 128 there."""
+    rows = 1.7e9 + 10 * np.arange(60.0)[:, np.newaxis]
+    y = np.arange(60) // 30
+    made = blob_classifier().fit(rows, y)
+    np.testing.assert_array_equal(made.predict_proba(rows), np.eye(2)[y])

@@ -71,7 +71,7 @@ def test_a_representation_of_other_columns(frozen: Any, n_columns: int) -> None:
 
 @pytest.mark.parametrize(
     ("X_unlabeled", "kind"),
-    [(np.full((3, 4), np.nan), ValueError), (sparse.csr_matrix(X), TypeError), (X[:0], ValueError)],
+    [(np.full((3, 4), np.nan), ValueError), (sparse.csr_matrix(X), TypeError)],
 )
 def test_bad_unlabeled_rows(X_unlabeled: Any, kind: type[Exception]) -> None:
     with pytest.raises(kind, match="X_unlabeled must have rows like those of X"):
@@ -147,3 +147,49 @@ def test_relabel_needs_labels_for_rows() -> None:
         spreading.relabel(X[:2])
     with pytest.raises(ValueError, match="y must have one entry for each of the 50 rows"):
         spreading.relabel(y=[0, 1])
+
+
+def test_a_frozen_representation_of_reordered_columns_is_refused() -> None:
+    points, y = blobs()
+    frame = pd.DataFrame(points, columns=["a", "b"])
+    frozen = FrozenEstimator(PCA(1).fit(frame))
+    for estimator in (SpreadingClassifier(frozen, n_clusters=20), SlowFeatures(frozen)):
+        with pytest.raises(
+            ValueError, match="in their order, got one whose column 0 is 'a', where that of X"
+        ):
+            estimator.fit(frame[["b", "a"]], y)
+    # Without names there is nothing to compare, and the same order is accepted.
+    plain = FrozenEstimator(PCA(1).fit(points))
+    for representation, rows in ((frozen, frame), (plain, frame), (plain, points)):
+        assert SpreadingClassifier(representation, n_clusters=20).fit(rows, y).score(rows, y) == 1
+
+
+def test_an_interrupted_refit_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    points, y = blobs()
+    made = SpreadingClassifier(n_clusters=20, random_state=0).fit(points[:3], y[:3], X_unlabeled=points[3:])
+    before = made.predict_proba(points + 0.1)
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ebse.semi_supervised.spreading.propagate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        made.fit(X, np.arange(50) % 4)
+    np.testing.assert_array_equal(made.predict_proba(points + 0.1), before)
+
+
+def test_without_labels_there_is_no_transduction() -> None:
+    made = SpreadingClassifier(n_clusters=20).fit(X)
+    for name in ("transduction_", "label_distributions_"):
+        with pytest.raises(NotFittedError, match="fitted without labels"):
+            getattr(made, name)
+
+
+@pytest.mark.parametrize("empty", [np.empty((0, 2)), [], pd.DataFrame(columns=["a", "b"])])
+def test_no_unlabeled_rows_are_as_none(empty: Any) -> None:
+    points, y = blobs()
+    made = [
+        SpreadingClassifier(n_clusters=20, random_state=0).fit(points, y, X_unlabeled=more)
+        for more in (None, empty)
+    ]
+    np.testing.assert_array_equal(made[0].predict_proba(points + 0.1), made[1].predict_proba(points + 0.1))

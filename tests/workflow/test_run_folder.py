@@ -82,6 +82,15 @@ def test_damaged_results_are_refused(tmp_path: Path) -> None:
             read_results(tmp_path)
 
 
+def test_sources_of_predictions_that_nobody_writes_are_refused(tmp_path: Path) -> None:
+    row = {"kind": "labels", "labels": {"a": 1}, "predicted": {"a": 2}, "source": "mean"}
+    (tmp_path / ROWS).write_text(json.dumps(row) + "\n")
+    assert read_results(tmp_path) == [row]
+    (tmp_path / ROWS).write_text(json.dumps(row | {"source": "spreading"}) + "\n")
+    with pytest.raises(ValueError, match=r"rows.jsonl must hold a line of JSON for each result"):
+        read_results(tmp_path)
+
+
 def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path) -> None:
     (tmp_path / ".config.json.1.partial").write_text("{")
     (tmp_path / LOCK).touch()
@@ -123,3 +132,4 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     assert "folder must be free" in done.stderr
     del run
     subprocess.run(command, capture_output=True, check=True)
+    assert not (tmp_path / LOCK).stat().st_mode & 0o111

@@ -25,8 +25,8 @@ def tolerate_encodings() -> None:
 
 
 def say(text: str) -> None:
-    """Print a result; control characters, which a file may hold, do not reach the terminal."""
-    print("".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text))
+    """Print a result."""
+    print(_printable(text))
 
 
 def say_json(facts: dict[str, Any]) -> None:
@@ -159,8 +159,13 @@ class Progress:
             self._open = False
 
 
+def _printable(text: str) -> str:
+    """Text without control characters, which a file may hold and which must not reach the terminal."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
+
+
 def _line(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(_printable(text).split())
 
 
 def _plain(x: Any) -> Any:

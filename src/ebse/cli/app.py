@@ -37,9 +37,8 @@ def _require_settings(path: Path) -> None:
     tables = [name for name, value in content.items() if isinstance(value, dict)]
     if tables:
         raise ValueError(
-            f"--config must have settings at its top level, got the table [{tables[0]}] in {path}; remove "
-            "the "
-            "line and leave its settings"
+            f"--config must have settings at its top level, got the table [{tables[0]}] in {path}; "
+            "remove the line and leave its settings"
         )
 
 

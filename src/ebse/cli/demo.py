@@ -9,8 +9,6 @@ from pathlib import Path
 
 from ebse.cli._show import Progress, note, say
 from ebse.paper import demo_parts
-from ebse.report import write_report
-from ebse.report.findings import WORDS, demo_summary
 
 
 def main() -> int:
@@ -36,6 +34,10 @@ def main() -> int:
             say(f"Interrupted. The finished results are in {options.out}.")
             return 130
         progress.close()
+    # Processes of the experiment import this file again and need no figures.
+    from ebse.report import write_report
+    from ebse.report.findings import WORDS, demo_summary
+
     folders = [part.folder for part in parts]
     page = write_report(folders, options.out / "report.html")
     for heading, findings in demo_summary(folders).items():

@@ -69,9 +69,8 @@ def evaluate(
         say(str(found))
         if few:
             say(
-                f"Caution: {len(labeled.y)} labeled rows are few. All choices are made from the same rows, "
-                "and "
-                "the intervals cover these choices alone, not other rows."
+                f"Caution: {len(labeled.y)} labeled rows are few. All choices are made from the same "
+                "rows, and the intervals cover these choices alone, not other rows."
             )
     if data is None:
         workflow.keep_evaluation(fitted, found)

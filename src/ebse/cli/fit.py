@@ -105,7 +105,7 @@ def say_result(folder: Path, *, json: bool, already: bool = False) -> None:
         "report": str(folder / PAGE),
     }
     if "labels" in found:
-        facts |= {name: found["labels"][name] for name in ("labels", "predicted", "n_sweeps", "source")}
+        facts |= {name: found["labels"].get(name) for name in ("labels", "predicted", "n_sweeps", "source")}
         facts["predictions"] = str(folder / PREDICTIONS)
     if json:
         say_json(facts)

@@ -97,7 +97,7 @@ def new_run(
 
 
 def n_epochs_for(settings: Settings, n_rows: int) -> int:
-    """Epochs of ``fit``: ``n_epochs``, or enough of them for a good model."""
+    """Epochs of ``fit``: ``n_epochs``, or as many as make 20,000 updates, 10 to 1,000."""
     if settings.n_epochs != "auto":
         if isinstance(settings.n_epochs, str):
             raise ValueError(

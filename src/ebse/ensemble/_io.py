@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from ebse._archive import State, plain
+from ebse._estimators import SCALES
 from ebse._validation import option
 from ebse.ensemble._fit import bias
 from ebse.ensemble._inputs import generator_of
@@ -102,7 +103,7 @@ def set_state(rbse: Any, state: State) -> None:
     chains = arrays["chains"].copy() if "chains" in arrays else None
     _require_fitting(scaling, chains, ensemble.D)
     rbse._set_fitted(ensemble, scaling, history=facts["history"], chains=chains)
-    rbse.n_features_in_, rbse._scale = ensemble.D, str(facts["scale"])
+    rbse.n_features_in_, rbse._scale = ensemble.D, option("scale", facts["scale"], SCALES)
     if facts["feature_names"]:
         rbse.feature_names_in_ = np.array(facts["feature_names"], dtype=object)
 

@@ -18,12 +18,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ebse import _archive
 from ebse._archive import State, is_ours, plain
 from ebse._estimators import (
+    Inputs,
     as_rows,
+    dense,
     learned,
+    or_none,
     representation_state,
     require_estimator,
     require_moderate,
+    require_number,
     restored_representation,
+    row_indices,
+    row_keys,
     scale_of,
     seed_of,
     seeded,
@@ -32,7 +38,7 @@ from ebse._estimators import (
     warn_of_scale,
     with_names,
 )
-from ebse._labels import Labels, read_labels
+from ebse._labels import Labels, read_labels, restored_classes
 from ebse._validation import count, option
 from ebse.ensemble._inputs import row_blocks
 from ebse.evaluation.logistic import LogisticFit, fit_logistic, predict_proba
@@ -193,10 +199,11 @@ class RBSEClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # typ
         X_unlabeled : array-like of shape (n_more, n_features), default=None
             Further rows, without labels.
         """
-        with unchanged_on_error(self, BaseException):
+        with unchanged_on_error(self):
             self._require_options()
             X = validate_data(self, as_rows(X), **ACCEPTED)
             require_moderate(X)
+            X_unlabeled = or_none(X_unlabeled)
             labels = read_labels(
                 y,
                 X.shape[0],
@@ -207,6 +214,7 @@ class RBSEClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # typ
             rows = X if X_unlabeled is None else _stacked(X, self._more(X_unlabeled))
             self._prepare(rows)
             self._rows, self._labels = rows, labels
+            self._labeled_keys = row_keys(X[np.empty(0, dtype=np.intp) if labels is None else labels.rows])
             for name in ("classes_", "classifier_"):
                 if hasattr(self, name):
                     delattr(self, name)
@@ -254,7 +262,10 @@ class RBSEClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # typ
         return probabilities
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The most probable class of each row."""
+        """The most probable class of each row.
+
+        A labeled row may be predicted as another class than its label; ``transduction_`` keeps the label.
+        """
         probabilities = self.predict_proba(X)
         found: npt.NDArray[Any] = self.classes_[probabilities.argmax(1)]
         return found
@@ -281,7 +292,8 @@ class RBSEClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # typ
         n : int, default=1
             Number of rows. Uncertain rows are often alike: label a few at a time, and fit again.
         X : array-like of shape (n_rows, n_features), default=None
-            Rows to choose from; by default those of ``fit`` (X first, then X_unlabeled) that have no label.
+            Rows to choose from; by default those of ``fit`` (X first, then X_unlabeled). Rows equal to a
+            labeled one are not suggested.
         exclude : iterable of int, default=()
             Indices of rows that must not be suggested.
 
@@ -296,12 +308,10 @@ class RBSEClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # typ
         2018.
         """
         check_is_fitted(self)
-        count("n", n)
+        require_number(n)
         rows = self._fit_rows() if X is None else self._checked(X)
-        allowed = np.ones(rows.shape[0], dtype=bool)
-        allowed[_indices(exclude, rows.shape[0])] = False
-        if X is None and self._labels is not None:
-            allowed[self._labels.rows] = False
+        allowed = ~np.isin(row_keys(rows), self._labeled_keys)
+        allowed[row_indices(exclude, rows.shape[0])] = False
         if not hasattr(self, "classifier_"):
             return _cover(np.concatenate([self._mean(rows[part]) for part in row_blocks(rows)]), allowed, n)
         entropy, mutual_information = _uncertainty(self._probabilities(rows))
@@ -321,13 +331,15 @@ class RBSEClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # typ
     @property
     def transduction_(self) -> npt.NDArray[Any]:
         """Labels of the rows of ``fit``: the given one, or the predicted one."""
-        found: npt.NDArray[Any] = self.classes_[self.label_distributions_.argmax(1)]
+        p = self.label_distributions_
+        found: npt.NDArray[Any] = self.classes_[p.argmax(1)]
         return found
 
     def save(self, path: str | Path, *, representation: str = "include") -> None:
         """Write the fitted classifier to one safetensors file, atomically; loading it executes no code.
 
-        The rows of ``fit`` are not stored. A ``classifier`` other than the default raises TypeError.
+        The rows of ``fit`` are not stored, but hashes of the labeled ones are. A ``classifier`` other than
+        the default raises TypeError.
 
         Parameters
         ----------
@@ -353,7 +365,10 @@ class RBSEClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # typ
             The representation, where the file was saved without it.
         """
         state = _archive.read(Path(path), cls.__name__)
-        supplied = supplied_representation(state, "representation", representation)
+        with _archive.consistent(Path(path)):
+            inputs = Inputs.from_facts(state.facts)
+            width = state.arrays["draws.weights"].shape[1] if state.facts["classes"] is not None else None
+        supplied = supplied_representation(state, "representation", representation, inputs, width)
         with _archive.consistent(Path(path)):
             return cls._from_state(state, supplied)
 
@@ -376,10 +391,10 @@ class RBSEClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # typ
             "scale": self._scale,
             "classes": None,
         }
-        arrays: dict[str, Any] = {}
+        arrays: dict[str, Any] = {"labeled_keys": self._labeled_keys}
         if hasattr(self, "classifier_"):
             facts["classes"] = [self.classes_.dtype.str, self.classes_.tolist()]
-            arrays = self.classifier_.arrays()
+            arrays |= self.classifier_.arrays()
         return State({**facts, **held.facts}, {**arrays, **held.arrays})
 
     @classmethod
@@ -388,29 +403,29 @@ class RBSEClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # typ
         representation = FrozenEstimator(restored_representation(state, "representation", supplied))
         made = cls(representation, **facts["parameters"])
         made.representation_ = representation.estimator
-        made.n_features_in_ = int(facts["n_features"])
+        made._require_options()
+        Inputs.from_facts(facts).apply_to(made)
         if getattr(made.representation_, "n_features_in_", made.n_features_in_) != made.n_features_in_:
             raise ValueError(
                 f"representation must be fitted to rows of {made.n_features_in_} features, got one fitted to "
                 f"{made.representation_.n_features_in_}"
             )
-        if facts["feature_names"]:
-            made.feature_names_in_ = np.array(facts["feature_names"], dtype=object)
-        made._seed, made._scale = int(facts["seed"]), str(facts["scale"])
+        made._seed, made._labeled_keys = count("seed", facts["seed"], least=0), arrays["labeled_keys"]
         made.n_sweeps_ = count("n_sweeps", facts["n_sweeps"], least=0)
         made.source_ = option("source", facts["source"], ("posterior", "mean"))
         made._rows, made._labels = None, None
         if facts["classes"] is not None:
             dtype, values = facts["classes"]
-            made.classes_ = np.array(values, dtype=np.dtype(dtype))
+            made.classes_ = restored_classes(dtype, values)
             made.classifier_ = made._new().restored(arrays, len(made.classes_))
         return made
 
     def _prepare(self, rows: Any) -> None:
         """Everything that needs no label: the representation, and the length of chains."""
         self._seed = seed_of(self.random_state)
-        rows = with_names(rows, getattr(self, "feature_names_in_", None))
-        self.representation_ = learned(self.representation, rows, self._seed)
+        names = getattr(self, "feature_names_in_", None)
+        rows = with_names(rows, names)
+        self.representation_ = learned(self.representation, rows, self._seed, names)
         self.n_sweeps_ = self._length(rows)
         samples = hasattr(self.representation_, "sample_transform")
         self.source_ = "posterior" if samples and (self.n_sweeps != "auto" or self.n_sweeps_) else "mean"
@@ -432,8 +447,7 @@ class RBSEClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # typ
 
     def _mean(self, X: Any) -> Array:
         inner = self.representation_
-        mean: Array = np.asarray(inner.transform(with_names(X, getattr(inner, "feature_names_in_", None))))
-        return mean
+        return dense(inner.transform(with_names(X, getattr(inner, "feature_names_in_", None))))
 
     def _new(self) -> "DrawClassifier":
         chosen = UnpenalizedLogistic() if self.classifier is None else seeded(self.classifier, self._seed)
@@ -529,6 +543,7 @@ class RBSEClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # typ
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.target_tags.required = False
         # A representation learned from a few dozen rows of noise is poor, and so is a classifier on it.
         tags.classifier_tags.poor_score = True
         return tags
@@ -715,19 +730,6 @@ def _distances(Z: Array, centers: list[Any]) -> Array:
     """Distance of each row of Z to the nearest of its rows ``centers``."""
     found: Array = pairwise_distances_argmin_min(Z, Z[centers])[1]
     return found
-
-
-def _indices(exclude: Iterable[int], n_rows: int) -> Index:
-    """Row indices from 0 to n_rows − 1."""
-    found = np.array(list(exclude))
-    if found.size == 0:
-        return found.astype(np.intp)
-    if found.dtype.kind not in "iu" or found.ndim != 1 or found.min() < 0 or found.max() >= n_rows:
-        raise ValueError(
-            f"exclude must hold indices of rows from 0 to {n_rows - 1}, got {exclude!r:.60}; pass whole "
-            "numbers"
-        )
-    return found.astype(np.intp)
 
 
 def _logistic(arrays: dict[str, Any], name: str, n_classes: int) -> UnpenalizedLogistic:

@@ -18,9 +18,9 @@ from ebse.io.rows import (
     Rows,
     Wanted,
     bad,
+    label_of,
     numbered,
     require_finite,
-    word,
 )
 
 FLOATS = (np.float16, np.float32, np.float64)
@@ -236,9 +236,4 @@ def _labels(path: Path, name: str, y: Any, n: int) -> Labels:
             f"shape {y.shape} of {y.dtype}",
             "give one number or text per row",
         )
-    gone = (
-        np.isnan(y) if y.dtype.kind == "f" else np.array([not str(value).strip() for value in y], dtype=bool)
-    )
-    return np.array(
-        [None if g else word(value) for value, g in zip(y.tolist(), gone, strict=True)], dtype=object
-    )
+    return np.array([label_of(value) for value in y.tolist()], dtype=object)

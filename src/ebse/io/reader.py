@@ -5,10 +5,12 @@ import os
 import zlib
 from pathlib import Path
 
+import numpy as np
+
 from ebse._stages import stage
 from ebse.io.arrays import read_npy, read_npz
 from ebse.io.image_files import read_folder, read_idx_file
-from ebse.io.rows import Rows, Wanted, bad
+from ebse.io.rows import Rows, Wanted, bad, word
 from ebse.io.tables import DELIMITERS, read_table
 
 KINDS = "a table (.csv, .tsv), NumPy's .npy or .npz, an idx file, or a folder of images"
@@ -25,6 +27,7 @@ def read_rows(
     array: str | None = None,
     missing: bool = False,
     id: str | None = None,  # noqa: A002
+    unlabeled_label: str | None = None,
 ) -> Rows:
     """Rows of a file or a folder.
 
@@ -49,7 +52,29 @@ def read_rows(
         Whether entries may be missing; they become NaN.
     id
         The column of a table that holds row names.
+    unlabeled_label
+        The label of rows that have none, such as -1; by default only missing entries are unlabeled.
     """
+    rows = _read(path, label, drop, only, delimiter, header, array, missing, id)
+    if rows.labels is None or unlabeled_label is None:
+        return rows
+    mark = word(unlabeled_label)
+    return rows._replace(
+        labels=np.array([None if each == mark else each for each in rows.labels], dtype=object)
+    )
+
+
+def _read(
+    path: str | Path,
+    label: str | None,
+    drop: tuple[str, ...],
+    only: tuple[str, ...] | None,
+    delimiter: str | None,
+    header: bool,
+    array: str | None,
+    missing: bool,
+    id: str | None,  # noqa: A002
+) -> Rows:
     path = Path(path)
     # os.path, because Path.exists raises where a name is too long.
     if not os.path.exists(path):

@@ -12,6 +12,8 @@ import numpy.typing as npt
 Numbers = npt.NDArray[Any]
 Labels = npt.NDArray[np.object_]
 
+MISSING_LABELS = frozenset(("", "na", "n/a", "nan", "<na>", "nat", "null", "?"))
+"""Texts of a missing label, in any case; also "None", as Python writes it, while "none" is a class."""
 LARGEST = 1e20
 """Larger numbers are refused: squared distances between rows would overflow in single precision."""
 SHOWN = 8
@@ -47,6 +49,16 @@ def word(value: Any) -> str:
         value = int(value)
     text = str(value).strip()
     return text.partition(".")[0] if re.fullmatch(r"[-+]?\d+\.0*", text) else text
+
+
+def label_of(value: Any) -> str | None:
+    """A label as text, or None for a missing one; the same in files of every format.
+
+    >>> [label_of(value) for value in ("red", 3.0, "none", "None", " NA", float("nan"))]
+    ['red', '3', 'none', None, None, None]
+    """
+    text = word(value)
+    return None if text == "None" or text.lower() in MISSING_LABELS else text
 
 
 def bad(path: Path, must: str, got: str, remedy: str) -> ValueError:

@@ -19,14 +19,12 @@ from typing import Any, final
 import numpy as np
 
 from ebse.io.cells import is_number, unescaped
-from ebse.io.rows import LARGEST, Labels, Numbers, Rows, Wanted, bad, missing_entry, numbered, word
+from ebse.io.rows import LARGEST, Labels, Numbers, Rows, Wanted, bad, label_of, missing_entry, numbered
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 OTHERS = ("\t", ";", "|", ",")
 MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
 """Texts of a missing entry, in any case."""
-UNLABELED = MISSING - {"none", "null"}
-"""Texts of a missing label: "none" may be a class."""
 TRUTH = {"true": 1.0, "false": 0.0}
 DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}( .*)?")
 BLOCK = 4096
@@ -114,7 +112,11 @@ class _Table:
         wrong = np.abs(X) >= LARGEST
         if wrong.any() or (np.isnan(X).any() and not self.wanted.missing):
             return None
-        labels = None if at is None else np.array([_label(cell) for cell in table[at]], dtype=object)
+        labels = (
+            None
+            if at is None
+            else np.array([label_of(unescaped(cell.strip())) for cell in table[at]], dtype=object)
+        )
         ids = None if row_names is None else tuple(unescaped(cell.strip()) for cell in table[row_names])
         return np.ascontiguousarray(X), labels, ids
 
@@ -141,7 +143,7 @@ class _Table:
                 )
             block.append(self._numbers([line[i] for i in kept], columns))
             if at is not None:
-                labels.append(_label(line[at]))
+                labels.append(label_of(unescaped(line[at].strip())))
             if row_names is not None:
                 ids.append(unescaped(line[row_names].strip()))
             if len(block) == BLOCK:
@@ -270,7 +272,3 @@ class _Table:
                 "correct or remove it",
             )
         return value
-
-
-def _label(cell: str) -> str | None:
-    return None if cell.strip().lower() in UNLABELED else word(unescaped(cell.strip()))

@@ -18,8 +18,21 @@ ONE_SHOT = OneShotConfig(
     n_epochs=60,
     n_episodes=40,
     propagation=("contrastive",),
+    contrastive_updates=300,
+    methods=(
+        "pixels",
+        "1-NN",
+        "RBM mean",
+        "DropConnect, prior",
+        "Bernoulli posterior samples",
+        "Bernoulli chain-sampled models",
+        "label propagation on contrastive features",
+    ),
 )
-"""5,000 digits for training without labels; labels and test rows are among 1,000 other digits."""
+"""5,000 digits for training without labels; labels and test rows are among 1,000 other digits.
+
+Hidden units, episodes, updates and methods are fewer than by default to keep the demo within two minutes.
+"""
 
 MARK = ".ebse-demo"
 """File in a folder that the demo may overwrite."""

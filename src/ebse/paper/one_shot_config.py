@@ -73,6 +73,8 @@ class OneShotConfig:
     """Also PCA, shifted copies and nearest neighbors."""
     propagation: tuple[str, ...] = ()
     """Also label propagation over clusters of unlabeled images: on pixels, slow or contrastive features."""
+    contrastive_updates: int = 1_800
+    """Updates of the contrastive features; more take longer."""
     label_spreading: bool = False
     """Also scikit-learn's LabelSpreading over the labeled and test rows of each episode (transductive)."""
     umap: bool = False
@@ -81,11 +83,13 @@ class OneShotConfig:
     """Also a Bernoulli ensemble and an RBM trained by Algorithm 1 with k = 1."""
     algorithm_1_epochs: int | None = None
     """2, 100 for images of few pixels: Algorithm 1 samples models and is slow."""
+    methods: tuple[str, ...] = ()
+    """Names of the methods to run, as in the table of accuracies; empty: all."""
 
     def __post_init__(self) -> None:
         option("binarization", self.binarization, BINARIZATIONS)
         option("bias_law", self.bias_law, LAWS)
-        for name in ("n_episodes", "n_draws"):
+        for name in ("n_episodes", "n_draws", "contrastive_updates"):
             count(name, getattr(self, name))
         count("episode_seed", self.episode_seed, least=0)
         for name in ("n_queries", "n_components", "n_epochs", "algorithm_1_epochs"):
@@ -98,15 +102,15 @@ class OneShotConfig:
             option("laws", law, LAWS)
         for view in self.propagation:
             option("propagation", view, PROPAGATION)
-        for name in ("seeds", "shots", "sweeps", "keep_probs", "laws", "propagation"):
+        for name in ("seeds", "shots", "sweeps", "keep_probs", "laws", "propagation", "methods"):
             values = getattr(self, name)
             if len(set(values)) < len(values):
                 raise ValueError(f"{name} must differ from each other, got {values!r}; give each once")
         for name, bounds in {"keep_probs": (0.0, 1.0), "sigma": (0.0, math.inf)}.items():
             values = getattr(self, name)
             for value in values if isinstance(values, tuple) else (values,):
-                if not bounds[0] < value <= bounds[1]:
-                    raise ValueError(f"{name} must lie in (0, {bounds[1]:g}], got {value!r}; try 0.1")
+                if not bounds[0] < value < bounds[1]:
+                    raise ValueError(f"{name} must lie in (0, {bounds[1]:g}), got {value!r}; try 0.1")
         if self.learning_rate is not None and not 0 < self.learning_rate < math.inf:
             raise ValueError(f"learning_rate must be positive, got {self.learning_rate!r}; try 0.1")
         if self.umap and importlib.util.find_spec("umap") is None:

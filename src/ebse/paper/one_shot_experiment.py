@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ebse._validation import option
 from ebse.datasets import Images, binarize, load_images
 from ebse.ensemble import RBSE
 from ebse.ensemble._fit import fit_in_folder
@@ -31,9 +32,10 @@ def run_one_shot(config: OneShotConfig, folder: str | Path, *, download: bool = 
     """Run the one-shot experiment in a run folder; continues where an earlier call stopped."""
     images = load_images(config.data, download=download)
     config = config.resolved(images)
+    study = _Study(config, images)
+    study.require_methods()
     run = Run(folder, "one-shot", config, data=zlib.crc32(images.y.tobytes(), zlib.crc32(images.X.tobytes())))
-    study = _Study(run, config, images)
-    tasks = study.tasks()
+    tasks = study.tasks(run)
     total, done = sum(cost for cost, _, _ in tasks), 0.0
     for cost, text, work in tasks:
         yield Step(text, done, total)
@@ -42,7 +44,7 @@ def run_one_shot(config: OneShotConfig, folder: str | Path, *, download: bool = 
     yield Step("done", total, total)
 
 
-LABEL_SPREADING = "scikit-learn LabelSpreading"
+LABEL_SPREADING, UMAP = "scikit-learn LabelSpreading", "UMAP, 1-NN"
 
 Task = tuple[float, str, Any]
 """Estimated seconds, name, and the work itself."""
@@ -54,36 +56,48 @@ RATE, ALGORITHM_1_RATE, SWEEP_RATE, DRAW_RATE, LARGE = 5e4, 5e3, 1e5, 5e4, 784 *
 class _Study:
     """The tasks of a run; each adds rows or a file."""
 
-    def __init__(self, run: Run, config: OneShotConfig, images: Images) -> None:
+    def __init__(self, config: OneShotConfig, images: Images) -> None:
         # Any: no setting of a resolved configuration is None.
         self.config: Any = config
-        self.run, self.images = run, images
+        self.run: Run
+        self.images = images
         self.pool, self.labels = images.episodes
         self.pool = binarize(self.pool, self._binarization(), random_state=config.episode_seed)
 
-    def tasks(self) -> list[Task]:
-        """The tasks that are left, in order."""
+    def require_methods(self) -> None:
+        """Refuse names that no method of this configuration has."""
+        config = self.config
+        names = [m.name for m in fixed_methods(config, self.images, self._unlabeled)]
+        names += [LABEL_SPREADING] * config.label_spreading + [UMAP] * config.umap
+        names += [m.name for model in self._models() for m in model_methods(config, model)]
+        names += [name for view in config.propagation for name in propagation_names(view)]
+        for name in config.methods:
+            option("methods", name, names)
+
+    def tasks(self, run: Run) -> list[Task]:
+        """The tasks that are left in a run, in order."""
+        self.run = run
         config, tasks = self.config, []
         for seed in config.seeds:
             tasks += [self._training(seed, law) for law in self._models() if self._untrained(seed, law)]
         left = [
-            m for m in fixed_methods(config, self.images, self._unlabeled) if not self._known(None, m.name)
+            m for m in fixed_methods(config, self.images, self._unlabeled) if not self._is_done(None, m.name)
         ]
         tasks += [(5.0, m.name, lambda m=m: self._evaluate(None, m)) for m in left]
-        for name, wanted in ((LABEL_SPREADING, config.label_spreading), ("UMAP, 1-NN", config.umap)):
-            if wanted and not self._known(None, name):
+        for name, wanted in ((LABEL_SPREADING, config.label_spreading), (UMAP, config.umap)):
+            if wanted and not self._is_done(None, name):
                 tasks.append((60.0, name, lambda name=name: self._transductive(name)))
         for seed in config.seeds:
             for model in self._models():
                 for method in model_methods(config, model):
-                    if not self._known(seed, method.name):
+                    if not self._is_done(seed, method.name):
                         text = f"{method.name}, seed {seed}"
                         work = partial(self._with_model, seed, model, method)
                         tasks.append((self._cost(method), text, work))
         for seed in config.seeds:
             for view in config.propagation:
                 names = propagation_names(view)
-                if not all(self._known(seed, name) for name in names):
+                if not all(self._is_done(seed, name) for name in names):
                     text = f"{names[0]}, seed {seed}"
                     tasks.append((20.0, text, lambda s=seed, v=view: self._propagation(s, v)))
         if not (self.run.folder / "pictures.npz").exists():
@@ -173,8 +187,8 @@ class _Study:
     def _propagation(self, seed: int, view: str) -> None:
         """Accuracies of label propagation over the unlabeled images."""
         rbse = RBSE.load(self._path(seed, self._shown_law()))
-        for method in propagation_methods(view, self._unlabeled(), rbse, seed):
-            if not self._known(seed, method.name):
+        for method in propagation_methods(self.config, view, self._unlabeled(), rbse, seed):
+            if not self._is_done(seed, method.name):
                 self._evaluate(seed, method)
 
     def _transductive(self, name: str) -> None:
@@ -212,8 +226,11 @@ class _Study:
                 }
             )
 
-    def _known(self, seed: int | None, method: str) -> bool:
-        shots = self.config.shots
+    def _is_done(self, seed: int | None, method: str) -> bool:
+        """Whether nothing is left to do: a method has its rows, or is not to be run."""
+        shots, methods = self.config.shots, self.config.methods
+        if methods and method not in methods:
+            return True
         return all(self.run.has(kind="accuracy", seed=seed, method=method, n_shots=k) for k in shots)
 
     def _pictures(self) -> None:

@@ -95,13 +95,13 @@ def propagation_names(view: str) -> list[str]:
     return [f"label propagation on {on}{suffix}" for suffix in CLASS_PRIORS]
 
 
-def propagation_methods(view: str, rows: Any, rbse: Any, seed: int) -> list[Method]:
+def propagation_methods(config: OneShotConfig, view: str, rows: Any, rbse: Any, seed: int) -> list[Method]:
     """Label propagation over clusters of the unlabeled rows, without and with an equal class prior."""
     representation: Any = None
     if view == "slow":
         representation = SlowFeatures(FrozenEstimator(rbse), random_state=seed)
     if view == "contrastive":
-        representation = ContrastiveFeatures(random_state=seed)
+        representation = ContrastiveFeatures(n_updates=config.contrastive_updates, random_state=seed)
     # The clusters are made once, without labels; every episode then has labels of its own.
     fitted = FrozenEstimator(SpreadingClassifier(representation, random_state=seed).fit(rows))
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ebse.report.summaries import REFERENCE, BySeed, Row, interval, paired
+from ebse.report.summaries import REFERENCE, BySeed, Interval, Row, accuracy_interval, interval, paired
 
 BLUE, RED, GRAY = "#3b8fc4", "#d9576a", "#8a93a0"
 """Readable on light and on dark pages."""
@@ -31,21 +31,21 @@ NARROW = 4.2
 Images = npt.NDArray[Any]
 
 
-def accuracy_dots(found: Mapping[str, BySeed], *, narrow: bool = False) -> Figure:
-    """Accuracy of each method, and its difference to the RBM mean in the same episodes.
+def accuracy_dots(found: Mapping[str, BySeed], *, reference: str = REFERENCE, narrow: bool = False) -> Figure:
+    """Accuracy of each method, and its difference to the reference in the same episodes.
 
     The narrow figure has accuracies alone, with names above them.
     """
     names = sorted(found, key=lambda name: interval(found[name]).mean)
-    differs = REFERENCE in found and len(names) > 1 and not narrow
+    differs = reference in found and len(names) > 1 and not narrow
     height = (0.52 if narrow else 0.4) * len(names) + 1.0
     figure = Figure(figsize=(NARROW if narrow else 11, height), layout="constrained")
     axes = figure.subplots(1, 2 if differs else 1, sharey=True, squeeze=False)[0]
     for at, name in enumerate(names):
-        _dots(axes[0], at, found[name])
-        gains = paired(found[name], found[REFERENCE]) if differs and name != REFERENCE else {}
+        _dots(axes[0], at, found[name], accuracy_interval(found[name]))
+        gains = paired(found[name], found[reference]) if differs and name != reference else {}
         if gains:
-            _dots(axes[1], at, gains, sign="+")
+            _dots(axes[1], at, gains, interval(gains), sign="+")
     axes[0].set(xlabel="accuracy, %", ylim=(-0.6, len(names) - 0.4 + 0.3 * narrow))
     if narrow:
         for at, name in enumerate(names):
@@ -57,12 +57,11 @@ def accuracy_dots(found: Mapping[str, BySeed], *, narrow: bool = False) -> Figur
     if differs:
         axes[1].axvline(0, color=GRAY, linewidth=1)
         axes[1].tick_params(left=False)
-        axes[1].set(xlabel=f"points over {REFERENCE}, same episodes")
+        axes[1].set(xlabel=f"points over {reference}, same episodes")
     return figure
 
 
-def _dots(axes: Axes, at: float, x: BySeed, *, sign: str = "") -> None:
-    found = interval(x)
+def _dots(axes: Axes, at: float, x: BySeed, found: Interval, *, sign: str = "") -> None:
     values = 100 * np.mean(list(x.values()), axis=0)[:MAX_DOTS]
     # A fixed jitter, so that the same rows give the same page.
     jitter = at + 0.2 * np.sin(np.arange(len(values)) * 2.4)
@@ -86,7 +85,7 @@ def shot_curves(
     # Settings of several chains follow a comma.
     drawn = [name for name in by_shots[shots[0]] if {name, name.partition(", ")[0]} & set(names)]
     for name in drawn:
-        points = [interval(by_shots[k][name]) for k in shots if name in by_shots[k]]
+        points = [accuracy_interval(by_shots[k][name]) for k in shots if name in by_shots[k]]
         if len(points) == len(shots):
             axes.plot(shots, [p.mean for p in points], marker="o", label=name)
             axes.fill_between(shots, [p.low for p in points], [p.high for p in points], alpha=0.2)

@@ -1,13 +1,14 @@
 """The section of the report about a fit to a user's own data."""
 
-import csv
 from functools import partial
 from pathlib import Path
 
-from ebse.io import read_arrays
+from ebse.io import read_arrays, read_cells
+from ebse.io.cells import is_number
 from ebse.report import drawings
 from ebse.report.parts import Heading, Line, Pair, Part, Picture, Row, Section, Stat, Table, Text
 from ebse.report.summaries import REFERENCE, accuracies, accuracy_lines
+from ebse.workflow.prediction import PLAIN
 from ebse.workflow.run_folder import ROWS
 
 MAX_ROWS, MAX_LETTERS = 12, 24
@@ -16,8 +17,7 @@ MAX_ROWS, MAX_LETTERS = 12, 24
 MODELS = {
     "propagation": (
         "label propagation",
-        "Most rows have no label. The given labels are propagated over clusters of all rows "
-        "(SpreadingClassifier).",
+        "The given labels are propagated over clusters of all rows (SpreadingClassifier).",
     ),
     "draws": (
         "ensemble, sampled models",
@@ -31,8 +31,16 @@ MODELS = {
     ),
 }
 """Name and description of the model, by the source of its predictions."""
-MODELS["spreading"] = MODELS["propagation"]
 WITHOUT_LABELS = ("ensemble", "An ensemble of RBMs with random weights, trained on all rows without labels.")
+
+METHODS = {
+    REFERENCE: "logistic regression on the ensemble's mean representation of each row",
+    "RBSEClassifier": "classifiers on representations by sampled models where these help, otherwise on the "
+    "mean representation",
+    "SpreadingClassifier": "label propagation over {rows}",
+    PLAIN: "logistic regression on the standardized columns",
+}
+"""Descriptions of the methods that an evaluation compares."""
 
 
 def fit_section(folder: Path, header: Row, rows: list[Row]) -> Section:
@@ -44,11 +52,13 @@ def fit_section(folder: Path, header: Row, rows: list[Row]) -> Section:
         )
     found = {row["kind"]: row for row in rows}
     labels = found.get("labels")
-    model, lead = MODELS[labels.get("source", "mean")] if labels else WITHOUT_LABELS
+    model, lead = MODELS[labels["source"]] if labels else WITHOUT_LABELS
     parts: list[Part] = []
     if labels:
         parts += _labels(folder, labels)
-    parts += _evaluated(rows)
+        if "finished" in found and 2 * sum(labels["labels"].values()) < found["finished"]["n_rows"]:
+            lead = f"Most rows have no label. {lead}"
+        parts += _evaluated(rows, labels["source"])
     parts += _learned(folder)
     if "training" in found:
         parts.append(
@@ -92,16 +102,13 @@ def _settings(config: Row, found: dict[str, Row], model: str) -> list[Line]:
     columns = [words for words, name in options.items() if config.get(name)]
     if columns:
         lines.append(("columns", ", ".join(columns)))
-    if found.get("labels", {}).get("source") in ("propagation", "spreading"):
+    if found.get("labels", {}).get("source") == "propagation":
         lines.append(("class prior", config.get("class_prior") or "not given"))
         lines.append(("pseudo-labeling rounds", str(config["n_rounds"])))
     if "training" in found:
         training = found["training"]
         lines.append(("hidden units, law of the weights", f"{config['n_components']}, {config['law']}"))
         lines.append(("training", f"{len(training['history'])} epochs, {training['seconds']:.0f} s"))
-    for name, seconds in found.get("stages", {}).items():
-        if name != "kind":
-            lines.append((name, f"{seconds:.1f} s"))
     return lines
 
 
@@ -134,7 +141,7 @@ def _labels(folder: Path, row: Row) -> list[Part]:
     head = ("row", "predicted", *header[3:])
     unlabeled = [line for line in lines if not line[1]]
     doubtful = sorted(unlabeled, key=lambda line: max(map(float, line[3:])))
-    to_label = [lines[n - 1] for n in row.get("label_next", ())] or doubtful
+    to_label = [lines[n - 1] for n in row.get("label_next", ()) if n <= len(lines)] or doubtful
     reason = (
         "Labels of these rows inform most about other rows."
         if row.get("label_next")
@@ -159,9 +166,10 @@ def _labels(folder: Path, row: Row) -> list[Part]:
 
 
 def _predictions(path: Path) -> tuple[list[str], list[list[str]]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        header, *lines = [*csv.reader(file)] or [[]]
-    if len(header) < 4 or any(len(line) != len(header) for line in lines):
+    header, *lines = read_cells(path) or [[]]
+    if len(header) < 4 or any(
+        len(line) != len(header) or not all(map(is_number, line[3:])) for line in lines
+    ):
         raise ValueError(f"{path} must be as ebse wrote it, got another table; restore it, or fit again")
     return header, lines
 
@@ -170,32 +178,38 @@ def _rows(head: Line, lines: list[list[str]]) -> list[Line]:
     return [head, *((line[0], line[2], *line[3:]) for line in lines[:MAX_ROWS])]
 
 
-def _evaluated(rows: list[Row]) -> list[Part]:
-    shots = sorted({row["n_shots"] for row in rows if row["kind"] == "accuracy"})
+def _evaluated(rows: list[Row], source: str) -> list[Part]:
+    """Accuracies of the methods that were run, and their differences to the baseline of the evaluation."""
+    evaluated = [row for row in rows if row["kind"] == "accuracy"]
+    shots = sorted({row["n_shots"] for row in evaluated})
     if not shots:
         return []
+    methods = list(dict.fromkeys(row["method"] for row in evaluated))
+    baseline = evaluated[-1].get("baseline", REFERENCE if REFERENCE in methods else PLAIN)
+    over = "all rows of the run, also those without a label"
+    if source != "propagation":
+        over = "the labeled rows of the run alone, without the labels that are not chosen"
+    described = [f"{name}: {METHODS[name].format(rows=over)}." for name in methods if name in METHODS]
+    compared = f" Differences to {baseline} are taken within the same choices." if len(methods) > 1 else ""
     by_shots = {k: accuracies(rows, k) for k in shots}
     first = by_shots[shots[0]]
     parts: list[Part] = [
         Heading("Accuracy with few labels"),
         Text(
-            f"{REFERENCE}: logistic regression on the mean representation of each row. RBSEClassifier: on "
-            "representations by sampled models where these help, otherwise the same. SpreadingClassifier: "
-            "label propagation over all rows, also those without a label. Intervals cover the choice of "
-            "labels among the labeled rows; where these are few, other rows can differ more."
+            f"{' '.join(described)} Intervals cover the choice of labels among the labeled rows; where these "
+            "are few, other rows can differ more."
         ),
         Picture(
             "dots",
-            partial(drawings.accuracy_dots, first),
+            partial(drawings.accuracy_dots, first, reference=baseline),
             "Accuracy of each method in every episode, with means and intervals",
             f"{shots[0]} label{'s' * (shots[0] > 1)} per class. Blue: one dot for each random choice of "
-            f"labels. Red: mean and 95 % interval. Differences to {REFERENCE} are taken within the same "
-            "choices.",
-            partial(drawings.accuracy_dots, first, narrow=True),
+            f"labels. Red: mean and 95 % interval.{compared}",
+            partial(drawings.accuracy_dots, first, reference=baseline, narrow=True),
         ),
     ]
     return parts + [
-        Table(f"Accuracies with {k} label{'s' * (k > 1)} per class", accuracy_lines(by_shots[k]))
+        Table(f"Accuracies with {k} label{'s' * (k > 1)} per class", accuracy_lines(by_shots[k], baseline))
         for k in shots
     ]
 

@@ -127,8 +127,8 @@ def _png(
     draw: Callable[[], Figure], colors: Mapping[str, str], dpi: int, *, background: str = "none"
 ) -> bytes:
     labels = {"xtick.labelcolor": colors["text.color"], "ytick.labelcolor": colors["text.color"]}
-    settings: Any = {**STYLE, **colors, **labels}
-    with mpl.rc_context(settings):
+    settings: dict[str, Any] = {**STYLE, **colors, **labels}
+    with mpl.rc_context(settings):  # type: ignore[arg-type]
         file = io.BytesIO()
         draw().savefig(file, format="png", dpi=dpi, facecolor=background)
     return file.getvalue()

@@ -112,6 +112,13 @@ def interval(x: BySeed) -> Interval:
     return Interval(found.mean, found.low, found.high, tuple(float(100 * m) for m in values.mean(1)))
 
 
+def accuracy_interval(x: BySeed) -> Interval:
+    """:func:`interval` of accuracies, which lie between 0 and 100 %."""
+    found = interval(x)
+    low, high = np.clip([found.low, found.high], 0.0, 100.0).tolist()
+    return found._replace(low=low, high=high)
+
+
 def paired(x: BySeed, reference: BySeed) -> BySeed:
     """x − reference in the same episodes and training seeds; seeds that only one of them has are left out."""
     if None in reference:
@@ -132,19 +139,20 @@ def difference(x: BySeed, reference: BySeed) -> Interval | None:
     return interval(gains) if gains else None
 
 
-def accuracy_lines(found: Mapping[str, BySeed]) -> list[tuple[str, ...]]:
+def accuracy_lines(found: Mapping[str, BySeed], reference: str = REFERENCE) -> list[tuple[str, ...]]:
     """Accuracy of each method and its gain over the reference, best first, under a line of names."""
     several = any(len(x) > 1 for x in found.values())
     lines: list[tuple[str, ...]] = [
-        ("method", "accuracy, %", f"points over {REFERENCE}", *["each seed"] * several)
+        ("method", "accuracy, %", f"points over {reference}", *["each seed"] * several)
     ]
     for name in sorted(found, key=lambda name: -interval(found[name]).mean):
         x = found[name]
-        gain = difference(x, found[REFERENCE]) if REFERENCE in found and name != REFERENCE else None
-        values = interval(x) if gain is None else gain
+        gain = difference(x, found[reference]) if reference in found and name != reference else None
+        accuracy = accuracy_interval(x)
+        values = accuracy if gain is None else gain
         sign = "" if gain is None else "+"
         seeds = ", ".join(_signed(m, sign) for m in values.by_seed) if len(x) > 1 else ""
-        lines.append((name, str(interval(x)), "" if gain is None else gain.signed(), *[seeds] * several))
+        lines.append((name, str(accuracy), "" if gain is None else gain.signed(), *[seeds] * several))
     return lines
 
 

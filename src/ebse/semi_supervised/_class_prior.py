@@ -13,12 +13,10 @@ N_SINKHORN, LARGEST_RATIO = 50, 1e6
 """Iterations of Sinkhorn balancing, and the largest ratio of two class weights."""
 
 
-def prior_probabilities(class_prior: Any, classes: npt.NDArray[Any]) -> npt.NDArray[np.float64] | None:
-    """``class_prior`` (None, "equal" or a mapping) as probabilities of the classes (C,), in their order."""
-    if class_prior is None:
-        return None
-    if isinstance(class_prior, str) and class_prior == "equal":
-        return np.full(len(classes), 1 / len(classes))
+def require_prior(class_prior: Any) -> None:
+    """Refuse a ``class_prior`` that is no prior, whatever the classes are."""
+    if class_prior is None or (isinstance(class_prior, str) and class_prior == "equal"):
+        return
     if isinstance(class_prior, pd.Series):
         class_prior = class_prior.to_dict()
     if not isinstance(class_prior, Mapping):
@@ -32,16 +30,6 @@ def prior_probabilities(class_prior: Any, classes: npt.NDArray[Any]) -> npt.NDAr
         raise ValueError(
             f"class_prior must hold numbers, got {dict(class_prior)!r}; give each class its probability"
         ) from None
-    known = classes.tolist()
-    lacking = [c for c in known if c not in class_prior]
-    unknown = [c for c in class_prior if c not in set(known)]
-    if lacking or unknown:
-        what = [f"none for {', '.join(map(repr, lacking))}"] if lacking else []
-        what += [f"one for {', '.join(map(repr, unknown))}, which no row is labeled with"] if unknown else []
-        raise ValueError(
-            f"class_prior must have a probability for each of the classes {known}, got {' and '.join(what)}; "
-            "write classes as the labels do, words or numbers, and label at least one row of each"
-        )
     if not (len(values) and (values > 0).all()):
         raise ValueError(
             f"class_prior must be positive and sum to 1, got {dict(class_prior)!r}; give each class more "
@@ -51,6 +39,27 @@ def prior_probabilities(class_prior: Any, classes: npt.NDArray[Any]) -> npt.NDAr
         raise ValueError(
             f"class_prior must be positive and sum to 1, got {dict(class_prior)!r}, which sum to "
             f"{values.sum():g}; divide them by their sum"
+        )
+
+
+def prior_probabilities(class_prior: Any, classes: npt.NDArray[Any]) -> npt.NDArray[np.float64] | None:
+    """``class_prior`` (None, "equal" or a mapping) as probabilities of the classes (C,), in their order."""
+    require_prior(class_prior)
+    if class_prior is None:
+        return None
+    if isinstance(class_prior, str) and class_prior == "equal":
+        return np.full(len(classes), 1 / len(classes))
+    if isinstance(class_prior, pd.Series):
+        class_prior = class_prior.to_dict()
+    known = classes.tolist()
+    lacking = [c for c in known if c not in class_prior]
+    unknown = [c for c in class_prior if c not in set(known)]
+    if lacking or unknown:
+        what = [f"none for {', '.join(map(repr, lacking))}"] if lacking else []
+        what += [f"one for {', '.join(map(repr, unknown))}, which no row is labeled with"] if unknown else []
+        raise ValueError(
+            f"class_prior must have a probability for each of the classes {known}, got {' and '.join(what)}; "
+            "write classes as the labels do, words or numbers, and label at least one row of each"
         )
     return np.array([float(class_prior[c]) for c in known])
 
@@ -64,7 +73,7 @@ def class_weights(p: Array, prior: Array, *, softness: float = 0) -> Array:
 
     References
     ----------
-    R. Sinkhorn, "A relationship between arbitrary positive matrices and doubly stochastic matrices", 1964.
+    R. Sinkhorn, "Diagonal equivalence to matrices with prescribed row and column sums", 1967.
     L. Chizat et al., "Scaling algorithms for unbalanced optimal transport problems", 2018 (for softness).
     """
     weights = np.ones(p.shape[1])

@@ -11,7 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ebse import _archive
-from ebse._estimators import as_rows, require_moderate, scale_of, warn_of_scale
+from ebse._estimators import Inputs, as_rows, require_moderate, scale_of, warn_of_scale
 from ebse._stages import stage
 
 Array = npt.NDArray[Any]
@@ -152,9 +152,7 @@ class WalkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         }
 
     def _with_input_facts(self, facts: dict[str, Any]) -> Self:
-        self.n_features_in_, self._scale = int(facts["n_features"]), str(facts["scale"])
-        if facts["feature_names"] is not None:
-            self.feature_names_in_ = np.array(facts["feature_names"], dtype=object)
+        Inputs.from_facts(facts).apply_to(self)
         return self
 
     def __sklearn_tags__(self) -> Tags:

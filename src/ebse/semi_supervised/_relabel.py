@@ -1,6 +1,7 @@
 """``Relabeled``: a fitted classifier whose ``fit`` changes the labels only, for few-shot evaluation."""
 
 import copy
+import warnings
 from typing import Any, Self, final
 
 import numpy.typing as npt
@@ -54,7 +55,11 @@ class Relabeled(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         check_is_fitted(fitted)
         # A shallow copy: relabel replaces arrays and does not change them.
-        self.spreading_ = copy.copy(fitted).set_params(class_prior=self.class_prior).relabel(X, y)
+        made = copy.copy(fitted).set_params(class_prior=self.class_prior)
+        with warnings.catch_warnings():
+            # Labels of an evaluation are drawn at random: a warning in every episode would help nobody.
+            warnings.filterwarnings("ignore", "[0-9]+ distinct rows have several labels each", UserWarning)
+            self.spreading_ = made.relabel(X, y)
         self.classes_ = self.spreading_.classes_
         return self
 

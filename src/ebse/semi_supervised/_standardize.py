@@ -5,14 +5,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
-from ebse._estimators import with_names
+from ebse._estimators import dense, with_names
 
 Array = npt.NDArray[Any]
 
 BLOCK = 4_096
 """Rows that are processed at once: memory for intermediate results does not grow with N."""
+N_ORIGIN = 256
+"""Rows whose mean is the origin."""
 
 
 class Standardizer(NamedTuple):
@@ -21,7 +22,7 @@ class Standardizer(NamedTuple):
     representation: Any
     """A fitted transformer, or None for the inputs."""
     origin: npt.NDArray[np.float64]
-    """One of the rows (r,): relative to it, single precision keeps differences of large numbers."""
+    """Near the rows (r,): relative to it, single precision keeps differences of large numbers."""
     mean: npt.NDArray[np.float32]
     """Relative to the origin (r,)."""
     scale: np.float32
@@ -55,12 +56,15 @@ class Standardizer(NamedTuple):
         origin, mean, scale = (arrays[f"{name}{suffix}"] for name in ("origin", "mean", "spread"))
         if origin.shape != mean.shape or scale.shape != ():
             raise ValueError(f"a mean of shape {mean.shape} for an origin of shape {origin.shape}")
+        if not scale > 0:
+            raise ValueError(f"a scale of {scale}")
         return cls(representation, origin, mean, np.float32(scale))
 
 
 def standardize(representation: Any, X: Array) -> tuple[Standardizer, npt.NDArray[np.float32]]:
     """The standardizer of the rows X (N, D), and their standardized representation (N, r)."""
-    origin = represented(representation, X[:1])[0].astype(np.float64)
+    # Near the data, so that float32 holds the differences; a mean, as files must not hold a row itself.
+    origin = represented(representation, X[:N_ORIGIN]).mean(0, dtype=np.float64)
     total, squares, blocks = np.zeros(len(origin)), 0.0, []
     for b in row_blocks(len(X)):
         shifted = represented(representation, X[b]) - origin
@@ -82,7 +86,7 @@ def represented(representation: Any, X: Array) -> Array:
         # To validate a single row again takes a third of the time of its prediction.
         return np.asarray(representation._transform_validated(X))
     names = getattr(representation, "feature_names_in_", None)
-    return np.asarray(representation.transform(with_names(X, names)))
+    return dense(representation.transform(with_names(X, names)))
 
 
 def row_blocks(n: int) -> Iterator[slice]:
@@ -94,18 +98,3 @@ def row_blocks(n: int) -> Iterator[slice]:
 def n_distinct(Z: npt.NDArray[np.float32]) -> int:
     """Number of distinct rows."""
     return len({row.tobytes() for row in Z})
-
-
-def row_keys(X: Array) -> npt.NDArray[np.uint64]:
-    """A 64-bit hash of the values of each row of X (N, D): the same for equal rows, in any precision.
-
-    Two different rows have the same one with probability 2⁻⁶⁴ or so.
-    """
-    factors = pd.util.hash_array(np.arange(X.shape[1])) | np.uint64(1)
-    found = []
-    for b in row_blocks(len(X)):
-        # + 0 makes −0 the same as 0.
-        values = X[b].astype(np.float64) + 0.0
-        hashed = pd.util.hash_array(values.ravel()).reshape(values.shape)
-        found.append((hashed * factors).sum(1, dtype=np.uint64))
-    return np.concatenate(found)

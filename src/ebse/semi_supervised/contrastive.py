@@ -144,9 +144,17 @@ class ContrastiveFeatures(WalkFeatures):
             For scikit-learn's pipelines.
         """
         with shown(self.verbose), unchanged_on_error(self):
-            return self._fit(X)
+            stopped = self._fit(X)
+        if stopped:
+            # Outside of the context, which would undo what was learned.
+            raise KeyboardInterrupt(
+                f"stopped after {len(self.losses_)} updates; the estimator is fitted with what it learned so "
+                "far"
+            )
+        return self
 
-    def _fit(self, X: Any) -> Self:
+    def _fit(self, X: Any) -> bool:
+        """Train, and say whether Ctrl-C ended it early."""
         # PyTorch takes seconds to import, and only training needs it.
         from ebse._threads import threads_for
         from ebse.semi_supervised._encoder import EncoderTraining
@@ -166,6 +174,7 @@ class ContrastiveFeatures(WalkFeatures):
             seed=seed,
         )
         losses: list[float] = []
+        stopped = False
         try:
             with stage("encoder", self.n_updates, "update") as done, threads_for(X.shape[1] * self.n_hidden):
                 for _ in range(self.n_updates):
@@ -174,21 +183,22 @@ class ContrastiveFeatures(WalkFeatures):
                     losses.append(training.update(X[rows], X[positives]))
                     done(1)
         except KeyboardInterrupt:
-            if losses:
-                self._keep(standardizer, training, losses)
-            what = "the estimator is fitted with what it learned so far" if losses else "nothing was learned"
-            raise KeyboardInterrupt(f"stopped after {len(losses)} updates; {what}") from None
+            if not losses:
+                raise KeyboardInterrupt(
+                    "stopped before the first update; the estimator is as it was"
+                ) from None
+            stopped = True
         if not np.isfinite(losses[-1]):
             raise FloatingPointError(
                 f"learning_rate must suit these rows, got {self.learning_rate!r}, with which InfoNCE became "
                 f"{losses[-1]}; lower it"
             )
-        return self._keep(standardizer, training, losses)
+        self._keep(standardizer, training, losses)
+        return stopped
 
-    def _keep(self, standardizer: Standardizer, training: "EncoderTraining", losses: list[float]) -> Self:
+    def _keep(self, standardizer: Standardizer, training: "EncoderTraining", losses: list[float]) -> None:
         self._standardizer, self.encoder_ = standardizer, Encoder(*training.layers())
         self.losses_ = np.array(losses)
-        return self
 
     def _transform_validated(self, X: Array) -> Array:
         encoder: Encoder = self.encoder_
@@ -218,7 +228,7 @@ class ContrastiveFeatures(WalkFeatures):
     def _from_state(cls, state: _archive.State) -> Self:
         facts, arrays = state
         made = cls(**facts["parameters"])._with_input_facts(facts)
-        layers = range(int(facts["n_layers"]))
+        layers = range(count("n_layers", facts["n_layers"]))
         weights, biases = (tuple(arrays[f"{name}_{i}"] for i in layers) for name in ("weights", "biases"))
         sizes = [made.n_features_in_, *(len(b) for b in biases)]
         if not layers or [W.shape for W in weights] != list(pairwise(sizes)):

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ebse import _archive
 from ebse._estimators import (
+    Inputs,
     learned,
     representation_state,
     require_estimator,
@@ -149,7 +150,7 @@ class SlowFeatures(WalkFeatures):
         self._require_options()
         X = self._validated(X, reset=True)
         seed = seed_of(self.random_state)
-        self.representation_ = learned(self.representation, X, seed)
+        self.representation_ = learned(self.representation, X, seed, getattr(self, "feature_names_in_", None))
         self._standardizer, _ = standardize(self.representation_, X[:: max(len(X) // BLOCK, 1)])
         n_random = min(self.n_random, max(len(X) // ROWS_PER_FUNCTION, 1))
         self._draw_dictionary(n_random, np.random.default_rng([seed, 0]))
@@ -222,7 +223,9 @@ class SlowFeatures(WalkFeatures):
             Where it was left out of the file. The parameter ``representation`` is frozen after loading.
         """
         state = _archive.read(Path(path), cls.__name__)
-        supplied = supplied_representation(state, "representation", representation)
+        with _archive.consistent(Path(path)):
+            inputs, width = Inputs.from_facts(state.facts), state.arrays["mean"].shape[0]
+        supplied = supplied_representation(state, "representation", representation, inputs, width)
         with _archive.consistent(Path(path)):
             return cls._from_state(state, supplied)
 

@@ -16,22 +16,28 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ebse import _archive
 from ebse._estimators import (
+    Inputs,
     as_rows,
+    key_type,
     learned,
+    or_none,
     representation_state,
     require_estimator,
     require_moderate,
+    require_number,
     restored_representation,
+    row_indices,
+    row_keys,
     scale_of,
     seed_of,
     supplied_representation,
     unchanged_on_error,
     warn_of_scale,
 )
-from ebse._labels import Labels, read_labels
+from ebse._labels import Labels, read_labels, restored_classes
 from ebse._stages import shown
 from ebse._validation import count, option
-from ebse.semi_supervised._class_prior import prior_probabilities
+from ebse.semi_supervised._class_prior import prior_probabilities, require_prior
 from ebse.semi_supervised._propagation import (
     Assignments,
     Clusterings,
@@ -44,7 +50,7 @@ from ebse.semi_supervised._propagation import (
     representatives,
     row_scores,
 )
-from ebse.semi_supervised._standardize import Standardizer, n_distinct, row_keys, standardize
+from ebse.semi_supervised._standardize import Standardizer, n_distinct, standardize
 
 Array = npt.NDArray[np.floating[Any]]
 Index = npt.NDArray[np.intp]
@@ -107,7 +113,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     representation : transformer, FrozenEstimator, list of these or None, default None
         What distances are measured in. A transformer is fitted to all rows; a fitted one in a
         ``FrozenEstimator`` is used as it is; several in a list are averaged like clusterings. None: the
-        inputs, which suits up to some thousand rows; ``ContrastiveFeatures()`` suits tens of thousands.
+        inputs, which suits up to 10,000 rows; ``ContrastiveFeatures()`` suits more.
     n_clusterings : int, default 6
         k-means clusterings of each representation. More give smoother probabilities, at proportional cost;
         2 to 10.
@@ -117,8 +123,8 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         that of distinct labeled rows, 1,000 at most.
     n_rounds : int, default 5
         Rounds of pseudo-labeling; 0 propagates the labels alone. All classes have the same total weight: if
-        their sizes differ much give ``class_prior``, or pass 0. Every group of rows should have a label, as a
-        group of another class is assigned to the nearest one.
+        their sizes differ much give ``class_prior``; if it is unknown, 0 does less harm. Every class should
+        have a label, as rows of a class without one are predicted as a neighboring class.
     class_prior : None, "equal" or mapping, default None
         Class probabilities among the unlabeled rows, if they are known: "equal", or a mapping from class to
         probability. A wrong prior does harm.
@@ -152,8 +158,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     D. Zhou et al., "Learning with local and global consistency", 2004 (label propagation).
     D.-H. Lee, "Pseudo-label: the simple and efficient semi-supervised learning method", 2013.
     S. P. Lloyd, "Least squares quantization in PCM", 1982 (k-means).
-    R. Sinkhorn, "A relationship between arbitrary positive matrices and doubly stochastic matrices", 1964
-    (class prior).
+    R. Sinkhorn, "Diagonal equivalence to matrices with prescribed row and column sums", 1967 (class prior).
     K. Wei, R. Iyer and J. Bilmes, "Submodularity in data subset selection and active learning", 2015
     (coverage by facility location).
 
@@ -212,13 +217,17 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X = validate_data(self, as_rows(X), dtype=[np.float64, np.float32])
         require_moderate(X)
         # Labels that cannot be used are refused before the long part.
+        X_unlabeled = or_none(X_unlabeled)
         more = X_unlabeled is not None
         labels = read_labels(y, len(X), unlabeled_label=self.unlabeled_label, more_unlabeled=more)
         prior = None if labels is None else prior_probabilities(self.class_prior, labels.classes)
         self._scale = scale_of(X)
         X = np.concatenate([X, self._validated_unlabeled(X_unlabeled)]) if more else X
         seed = seed_of(self.random_state)
-        self.representations_ = [learned(one, X, seed) for one in self._given_representations()]
+        self.representations_ = [
+            learned(one, X, seed, getattr(self, "feature_names_in_", None))
+            for one in self._given_representations()
+        ]
         standardized = [standardize(one, X) for one in self.representations_]
         labeled = np.zeros(len(X), dtype=bool)
         if labels is not None:
@@ -228,11 +237,8 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._clusterings = [
             cluster(Z, self.n_clusters_, n_clusterings=self.n_clusterings, seed=seed) for _, Z in standardized
         ]
-        self._rows = self._rows_of([Z for _, Z in standardized], row_keys(X))
-        # If every row has a label now, all may be unlabeled later.
-        unlabeled = np.flatnonzero(~labeled) if not labeled.all() else np.arange(len(X))
-        rng = np.random.default_rng(seed)
-        self._pseudo = np.sort(rng.choice(unlabeled, min(len(unlabeled), N_PSEUDO), replace=False))
+        self._key_type = key_type(X)
+        self._rows = self._rows_of([Z for _, Z in standardized], self._keys(X))
         return self._propagate(labels, None if labels is None else self._rows.take(labels.rows), prior)
 
     def relabel(self, X: Any = None, y: Any = None) -> Self:
@@ -248,10 +254,6 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y : array-like (n,)
             Their labels; a missing entry or ``unlabeled_label`` is an unlabeled row. None, with X None: all
             labels are removed.
-
-        Notes
-        -----
-        Pseudo-labels are given to the rows that had no label in ``fit``; if all had one, to all.
         """
         check_is_fitted(self)
         self._require_options()
@@ -292,7 +294,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._require_labels()
         X = self._validated(X)
         assigned = [c.assign(one(X)) for c, one in zip(self._clusterings, self._standardizers, strict=True)]
-        return self._probabilities(assigned, row_keys(X))
+        return self._probabilities(assigned, self._keys(X))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The most probable class of each row of X (N, D); of a labeled row its label."""
@@ -309,7 +311,8 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def transduction_(self) -> npt.NDArray[Any]:
         """Labels of the rows of ``fit`` (n_rows,): those that are known, and predictions for the others."""
-        found: npt.NDArray[Any] = self.classes_[self.label_distributions_.argmax(1)]
+        p = self.label_distributions_
+        found: npt.NDArray[Any] = self.classes_[p.argmax(1)]
         return found
 
     def suggest(self, n: int = 1, *, X: Any = None, exclude: Iterable[int] = ()) -> Index:
@@ -335,15 +338,10 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Indices into the rows of ``fit``, or into X. Never a labeled or an excluded row.
         """
         check_is_fitted(self)
-        if np.ndim(n):
-            # An array is no number, though NumPy gives it the methods of one.
-            raise TypeError(
-                "n must be a whole number, got an array; pass rows as X=…, for example suggest(5, X=X)"
-            )
-        count("n", n)
+        require_number(n)
         rows = self._rows if X is None else self._encoded(self._validated(X))
         allowed = ~self._known.find(rows.keys)[0]
-        allowed[_indices(exclude, len(allowed))] = False
+        allowed[row_indices(exclude, len(allowed))] = False
         clusters = self._clusterings[0]
         first = clusters.first(rows.assigned[0])
         closest = representatives(clusters.nearest(rows.assigned[0]), rows.distance, allowed, first.shape[1])
@@ -355,9 +353,11 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | Path, *, representation: str = "include") -> None:
         """Write the fitted classifier to one file, atomically.
 
-        The file holds cluster centers, class scores, and the cluster assignments of the rows of ``fit``, but
-        not the rows: after :meth:`load`, predictions are equal bit for bit, and ``relabel``, ``suggest`` and
-        ``transduction_`` work.
+        The file holds cluster centers, class scores, and the cluster assignments and hashes of the rows of
+        ``fit``: after :meth:`load`, predictions are equal bit for bit, and ``relabel``, ``suggest`` and
+        ``transduction_`` work. It does not hold the rows as such, but a center is the mean of the rows of its
+        cluster: that of a cluster of a single row equals that row, in its representation. Fewer
+        ``n_clusters`` make such clusters rare.
 
         Parameters
         ----------
@@ -385,13 +385,22 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             another ``fit`` uses it as it is.
         """
         state = _archive.read(Path(path), cls.__name__)
-        n = int(state.facts.get("n_representations", 1))
-        given = list(representation) if isinstance(representation, (list, tuple)) else [representation] * n
+        with _archive.consistent(Path(path)):
+            inputs, n = Inputs.from_facts(state.facts), _n_representations(state)
+            widths = [state.arrays[f"mean_{i}"].shape[0] for i in range(n)]
+        several = isinstance(representation, (list, tuple))
+        given = list(representation) if several else [representation]
+        if representation is None:
+            given = [None] * n
         if len(given) != n:
             raise ValueError(
-                f"representation must be a list of {n}, got {len(given)}; give all, in their order"
+                f"representation must be a list of {n}, got {len(given) if several else 'one transformer'}; "
+                "give all, in their order"
             )
-        supplied = [supplied_representation(state, f"representation_{i}", one) for i, one in enumerate(given)]
+        supplied = [
+            supplied_representation(state, f"representation_{i}", one, inputs, width)
+            for i, (one, width) in enumerate(zip(given, widths, strict=True))
+        ]
         with _archive.consistent(Path(path)):
             return cls._from_state(state, supplied)
 
@@ -406,12 +415,13 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         known = _known_labels(rows.keys, labels)
         # Without unlabeled rows there is nothing to pseudo-label.
         n_rounds = 0 if known.find(self._rows.keys)[0].all() else self.n_rounds
+        unlabeled = _some_unlabeled(self._rows.keys, rows.keys)
         found = propagate(
             self._clusterings,
             rows.assigned,
             labels.target,
             len(labels.classes),
-            [at[self._pseudo] for at in self._rows.assigned],
+            [at[unlabeled] for at in self._rows.assigned],
             prior=prior,
             n_rounds=n_rounds,
         )
@@ -439,7 +449,10 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _encoded(self, X: Array) -> Rows:
         """Assignments, distances and keys of validated rows."""
-        return self._rows_of([one(X) for one in self._standardizers], row_keys(X))
+        return self._rows_of([one(X) for one in self._standardizers], self._keys(X))
+
+    def _keys(self, X: Array) -> Keys:
+        return row_keys(X, self._key_type)
 
     def _rows_of(self, standardized: list[Any], keys: Keys) -> Rows:
         assigned = [c.assign(Z) for c, Z in zip(self._clusterings, standardized, strict=True)]
@@ -495,6 +508,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _require_options(self) -> None:
         count("n_clusterings", self.n_clusterings)
         count("n_rounds", self.n_rounds, least=0)
+        require_prior(self.class_prior)
         if self.n_clusters != "auto":
             if isinstance(self.n_clusters, str):
                 raise ValueError(f"n_clusters must be 'auto' or a number, got {self.n_clusters!r}; pass one")
@@ -514,13 +528,13 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "n_features": self.n_features_in_,
             "feature_names": None if names is None else list(names),
             "scale": self._scale,
+            "key_type": self._key_type.__name__,
             "n_representations": len(self.representations_),
             "is_list": isinstance(self.representation, (list, tuple)),
         }
         arrays: dict[str, Any] = {
             "distance": self._rows.distance,
             "keys": self._rows.keys,
-            "pseudo": self._pseudo,
             "labeled_centers": self._labeled_centers,
             "known_keys": self._known.keys,
             "known_frequencies": self._known.frequencies,
@@ -546,7 +560,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def _from_state(cls, state: _archive.State, supplied: list[Any] | None = None) -> Self:
         facts, arrays = state
-        each = range(int(facts["n_representations"]))
+        each = range(_n_representations(state))
         fitted = [
             restored_representation(state, f"representation_{i}", supplied[i] if supplied else None)
             for i in each
@@ -559,9 +573,8 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "class_prior": _restored_prior(facts["class_prior"]),
             }
         )
-        made.n_features_in_, made._scale = int(facts["n_features"]), str(facts["scale"])
-        if facts["feature_names"] is not None:
-            made.feature_names_in_ = np.array(facts["feature_names"], dtype=object)
+        Inputs.from_facts(facts).apply_to(made)
+        made._key_type = {"float32": np.float32, "float64": np.float64}[facts["key_type"]]
         made.representations_ = fitted
         made._standardizers = [Standardizer.from_arrays(fitted[i], arrays, f"_{i}") for i in each]
         made._clusterings = [Clusterings(arrays[f"centers_{i}"], arrays[f"widths_{i}"]) for i in each]
@@ -576,11 +589,11 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             for i in each
         ]
         made._rows = Rows(assigned, arrays["distance"], arrays["keys"])
-        made._pseudo, made._labeled_centers = arrays["pseudo"], arrays["labeled_centers"]
+        made._labeled_centers = arrays["labeled_centers"]
         made._known = KnownLabels(arrays["known_keys"], arrays["known_frequencies"])
         made._propagation = None
         if facts["classes"] is not None:
-            made.classes_ = _restored_classes(facts["classes"])
+            made.classes_ = restored_classes(facts["classes"]["dtype"], facts["classes"]["values"])
             scores, label_scores = (
                 [arrays[f"{name}_{i}"] for i in each] for name in ("scores", "label_scores")
             )
@@ -593,22 +606,33 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n, n_classes = len(self._rows.keys), len(getattr(self, "classes_", ()))
         fit = [
             self._rows.distance.shape == (n,),
+            (self._rows.distance >= 0).all(),
+            self._rows.keys.dtype == self._known.keys.dtype == np.uint64,
+            (self._known.keys[:-1] < self._known.keys[1:]).all(),
+            (self._known.frequencies >= 0).all(),
+            self._labeled_centers.dtype.kind == "i",
             self._known.frequencies.shape == (len(self._known.keys), n_classes),
-            ((self._pseudo >= 0) & (self._pseudo < n)).all(),
             ((self._labeled_centers >= 0) & (self._labeled_centers < self.n_clusters_)).all(),
-            self._propagation is None or self._propagation.class_weights.shape == (n_classes,),
         ]
+        if self._propagation is not None:
+            weights = self._propagation.class_weights
+            fit += [weights.shape == (n_classes,), (weights > 0).all()]
         for i, (c, at) in enumerate(zip(self._clusterings, self._rows.assigned, strict=True)):
             at.check_format()
             r = self.n_features_in_ if self.representations_[i] is None else c.centers.shape[2]
-            n_centers = len(c.widths) * self.n_clusters_
+            n_clusterings, k = len(c.widths), self.n_clusters_
+            n_centers = n_clusterings * k
+            clusterings = at.indices.reshape(n, n_clusterings, -1) // k
+            fit += [(clusterings == np.arange(n_clusterings)[:, np.newaxis]).all()]
+            fit += [(c.widths > 0).all(), (at.data >= 0).all()]
             fit += [c.centers.shape == (len(c.widths), self.n_clusters_, r), at.shape == (n, n_centers)]
             fit += [self._standardizers[i].mean.shape == (r,)]
             if self._propagation is not None:
                 scores = (self._propagation.scores[i], self._propagation.label_scores[i])
                 fit += [x.shape == (n_centers, n_classes) for x in scores]
+                fit += [(x >= 0).all() and (x.sum(1) > 0).all() for x in scores]
         if not all(fit):
-            raise ValueError("shapes of arrays contradict each other")
+            raise ValueError("arrays contradict each other")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_known")
@@ -634,16 +658,32 @@ def _known_labels(keys: Keys, labels: Labels) -> KnownLabels:
     return KnownLabels(distinct, counts / counts.sum(1, keepdims=True))
 
 
-def _indices(exclude: Iterable[int], n: int) -> Index:
-    """``exclude`` as indices of n rows."""
-    found = np.array(list(exclude))
-    whole = found.ndim == 1 and found.dtype.kind in "iu"
-    if found.size and not (whole and found.min() >= 0 and found.max() < n):
-        raise ValueError(
-            f"exclude must hold indices of rows, whole numbers from 0 to {n - 1}, got {exclude!r:.60}; pass "
-            "indices as suggest returns them"
-        )
-    return found.astype(np.intp)
+def _some_unlabeled(fitted: Keys, labeled: Keys) -> Index:
+    """Indices of at most N_PSEUDO fitted rows without a label, given the keys of rows; all if each has one.
+
+    Of equal rows as many are labeled as labels were given.
+    """
+    distinct, n_labels = np.unique(labeled, return_counts=True)
+    rows = np.flatnonzero(np.isin(fitted, distinct))
+    at = np.searchsorted(distinct, fitted[rows])
+    order = np.argsort(at, kind="stable")
+    at = at[order]
+    copy = np.arange(len(at)) - np.searchsorted(at, at)
+    unlabeled = np.ones(len(fitted), dtype=bool)
+    unlabeled[rows[order][copy < n_labels[at]]] = False
+    found = np.flatnonzero(unlabeled) if unlabeled.any() else np.arange(len(fitted))
+    # Always the same rows: the same labels give the same result.
+    rng = np.random.default_rng(0)
+    return np.sort(rng.choice(found, N_PSEUDO, replace=False)) if len(found) > N_PSEUDO else found
+
+
+def _n_representations(state: _archive.State) -> int:
+    """Number of representations in a file; ValueError if it does not hold as many."""
+    n = count("n_representations", state.facts["n_representations"])
+    held = sum(name.startswith("centers_") for name in state.arrays)
+    if n != held:
+        raise ValueError(f"n_representations must be {held}, got {n}")
+    return n
 
 
 def _plain_prior(class_prior: Any) -> Any:
@@ -663,10 +703,3 @@ def _restored_prior(held: Any) -> Any:
 def _plain_classes(classes: npt.NDArray[Any]) -> dict[str, Any]:
     """Classes for JSON: words are no arrays of a safetensors file."""
     return {"values": classes.tolist(), "dtype": classes.dtype.str}
-
-
-def _restored_classes(held: dict[str, Any]) -> npt.NDArray[Any]:
-    dtype = np.dtype(held["dtype"])
-    if dtype.kind not in "biufU":
-        raise ValueError(f"classes of type {dtype}")
-    return np.array(held["values"], dtype=dtype)

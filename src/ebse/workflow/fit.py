@@ -77,8 +77,10 @@ class Plan(NamedTuple):
         if n_missing:
             by = "column means" if self.model == "spreading" else "the ensemble"
             said.append(f"{name}: {n_missing} missing entries are imputed by {by}")
-        given = config.changed(ENSEMBLE)
         labels = rows.labels
+        if labels is not None:
+            said += [f"{name}: {remark}" for remark in _unlabeled_remarks(labels, config.unlabeled_label)]
+        given = config.changed(ENSEMBLE)
         if config.model is None and labels is not None and given and propagates(labeled_rows(labels)):
             said.append(f"{given[0]} is a setting of the ensemble, so an ensemble is trained (--model rbse)")
         return said
@@ -105,9 +107,8 @@ class Fitted(NamedTuple):
         """The ensemble; refused where none was trained."""
         if is_propagation(self.model):
             raise ValueError(
-                f"{self.folder} must have an ensemble, got a run of label propagation, which has none; fit "
-                "with "
-                "--model rbse"
+                f"{self.folder} must have an ensemble, got a run of label propagation, which has none; "
+                "fit with --model rbse"
             )
         return cast("RBSE", getattr(self.model, "representation_", self.model))
 
@@ -141,6 +142,7 @@ class Fitted(NamedTuple):
             array=array or (config.array if alike else None),
             header=config.header or not alike,
             missing=config.missing,
+            unlabeled_label=config.unlabeled_label,
         )
         self.columns.require_scale(rows)
         return rows
@@ -259,6 +261,7 @@ def keep_evaluation(fitted: Fitted, found: "FewShotResult") -> None:
                 "method": method,
                 "n_shots": n_shots,
                 "accuracies": rows["accuracy"].tolist(),
+                "baseline": found.baseline,
             }
             for (method, n_shots), rows in found.rows.groupby(["method", "n_shots"], sort=False)
         ],
@@ -291,8 +294,13 @@ def _planned(config: FitConfig) -> Plan:
         option("model", config.model, MODELS)
     seed_of(config.random_state)
     if config.label is None:
-        for name in (*config.changed(PROPAGATION), *["model spreading"] * (config.model == "spreading")):
-            raise ValueError(f"{name} must be given with labels, got none; name their column with --label")
+        of_labels = config.changed(("unlabeled_label", *PROPAGATION))
+        if config.model == "spreading":
+            of_labels.append("model spreading")
+        if of_labels:
+            raise ValueError(
+                f"{of_labels[0]} must be given with labels, got none; name their column with --label"
+            )
     rows = read_rows(config.data, **config.reading)
     if rows.labels is not None:
         require_classes(rows)
@@ -316,6 +324,22 @@ def _planned(config: FitConfig) -> Plan:
     return Plan(rows, columns, model)
 
 
+def _unlabeled_remarks(labels: Any, unlabeled_label: str | None) -> list[str]:
+    """What is suspicious about the mark of unlabeled rows."""
+    known = labels[labeled_rows(labels)].astype(str)
+    if unlabeled_label is not None:
+        absent = len(known) == len(labels)
+        return [f"no row has the label {unlabeled_label!r}, so all rows are labeled"] * absent
+    words, counts = np.unique(known, return_counts=True)
+    # Of two classes, -1 is the negative one.
+    if len(words) > 2 and words[counts.argmax()] == "-1":
+        return [
+            f"-1 is the most frequent label ({counts.max()} rows) and is read as a class; "
+            "if it marks unlabeled rows, pass --unlabeled-label -1"
+        ]
+    return []
+
+
 def _model_for(config: FitConfig, rows: Rows) -> str:
     """The model that the settings name, or the default for the data; contradictory settings are refused."""
     of_propagation, of_ensemble = config.changed(PROPAGATION), config.changed(ENSEMBLE)
@@ -333,17 +357,15 @@ def _model_for(config: FitConfig, rows: Rows) -> str:
                 "propagation (--model spreading)"
             )
         raise ValueError(
-            f"{of_propagation[0]} must be left out where labels are not propagated, got it for {len(known)} "
-            "rows, "
-            f"{int(known.sum())} of them labeled; by default labels are propagated from {LEAST_ROWS:,} rows "
-            "on "
-            "where most are unlabeled: pass --model spreading to propagate them anyway"
+            f"{of_propagation[0]} must be left out where labels are not propagated, "
+            f"got it for {len(known)} rows, {int(known.sum())} of them labeled; by default labels are "
+            f"propagated from {LEAST_ROWS:,} rows on where most are unlabeled: "
+            "pass --model spreading to propagate them anyway"
         )
     if model == "spreading" and of_ensemble:
         raise ValueError(
-            f"{of_ensemble[0]} must be left out with --model spreading, got it; it is a setting of the "
-            "ensemble "
-            "(--model rbse)"
+            f"{of_ensemble[0]} must be left out with --model spreading, got it; "
+            "it is a setting of the ensemble (--model rbse)"
         )
     return model
 
@@ -353,9 +375,8 @@ def _cleared(folder: Path, *, force: bool) -> Lock:
     old = config_of(folder)
     if not force:
         raise FileExistsError(
-            f"{folder} must not hold a run already, got one of {Path(old.data).name}; choose another folder "
-            "with "
-            f"--out, begin again with --force, or go on with `ebse resume {folder}`"
+            f"{folder} must not hold a run already, got one of {Path(old.data).name}; choose another "
+            f"folder with --out, begin again with --force, or go on with `ebse resume {folder}`"
         )
     read_results(folder)
     lock = Lock(folder)

@@ -14,7 +14,7 @@ RUN = Group("Run", sort_key=3)
 _FLAG = Parameter(negative=())
 
 MODELS = ("spreading", "rbse")
-READING = ("label", "id", "drop", "delimiter", "header", "array", "missing")
+READING = ("label", "unlabeled_label", "id", "drop", "delimiter", "header", "array", "missing")
 PROPAGATION = ("class_prior", "n_rounds")
 ENSEMBLE = (
     *("n_components", "law", "keep_prob", "sigma", "bias_law", "n_epochs", "batch_size", "learning_rate"),
@@ -33,6 +33,8 @@ class FitConfig:
     label: Annotated[str | None, _LABELS] = None
     """Column of the class labels. Leave it empty where a row has no label. For a folder of images: "folder",
     if each class has a subfolder."""
+    unlabeled_label: Annotated[str | None, _LABELS] = None
+    """Label that marks rows without one, such as -1, where it is not simply missing."""
     model: Annotated[str | None, _LABELS] = None
     """spreading: label propagation over clusters of all rows. rbse: an ensemble of restricted Boltzmann
     machines, with a classifier if there are labels. By default spreading where there are labels, at least
@@ -65,7 +67,7 @@ class FitConfig:
     """Distribution of the weights: bernoulli (connections present or absent), gaussian, or point (no noise: a
     plain RBM)."""
     keep_prob: Annotated[float | None, _ENSEMBLE] = None
-    """Probability that a connection is present at the start of training, in (0, 1]; for the bernoulli law."""
+    """Probability that a connection is present at the start of training, in (0, 1); for the bernoulli law."""
     sigma: Annotated[float | None, _ENSEMBLE] = None
     """Standard deviation of the weights at the start of training; for the gaussian law."""
     bias_law: Annotated[str, _ENSEMBLE] = "point"

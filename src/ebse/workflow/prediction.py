@@ -127,9 +127,8 @@ def prior_for(model: "SpreadingClassifier", y: Array) -> Any:
     prior = model.class_prior
     if isinstance(prior, dict) and set(prior) != set(y.tolist()):
         warnings.warn(
-            f"the class prior of the run is for {', '.join(prior)}, and the rows have other labels: it is "
-            "not "
-            "used",
+            f"the class prior of the run is for {', '.join(prior)}, and the rows have other labels: "
+            "it is not used",
             stacklevel=2,
         )
         return None

@@ -44,7 +44,7 @@ class Lock:
     def __init__(self, folder: Path) -> None:
         if fcntl is None:
             return
-        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT)
+        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
         weakref.finalize(self, os.close, descriptor)
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -104,9 +104,8 @@ class Run:
         """The path of a file of the run; raises if the folder was removed, which nothing may recreate."""
         if not (self.folder / CONFIG).exists():
             raise FileNotFoundError(
-                f"{self.folder} must stay in place until the run is finished, got a folder that was removed "
-                "or "
-                "moved meanwhile; begin again"
+                f"{self.folder} must stay in place until the run is finished, got a folder that was "
+                "removed or moved meanwhile; begin again"
             )
         return self.folder / name
 
@@ -212,7 +211,8 @@ def versions() -> dict[str, str]:
 def _is_sound(row: Row) -> bool:
     """Whether a result has a kind, and the fields of that kind with their types."""
     return isinstance(row.get("kind"), str) and all(
-        name in row and holds(row[name]) for name, holds in FIELDS.get(row["kind"], {}).items()
+        holds(row[name]) if name in row else name in OPTIONAL
+        for name, holds in FIELDS.get(row["kind"], {}).items()
     )
 
 
@@ -235,13 +235,15 @@ def _is_history(x: Any) -> bool:
     )
 
 
+SOURCES = ("propagation", "draws", "mean")
+"""Where the predictions of a fit come from: label propagation, sampled representations, or their mean."""
 FIELDS = {
     "finished": {"n_rows": _is_count, "n_columns": _is_count},
     "labels": {
         "labels": _is_counts,
         "predicted": _is_counts,
         "n_sweeps": _is_count,
-        "source": lambda x: isinstance(x, str),
+        "source": lambda x: x in SOURCES,
         "label_next": lambda x: isinstance(x, list) and all(_is_count(n) and n > 0 for n in x),
     },
     "training": {
@@ -252,10 +254,14 @@ FIELDS = {
     "accuracy": {
         "method": lambda x: isinstance(x, str),
         "n_shots": _is_count,
+        "seed": lambda x: x is None or _is_count(x),
         "accuracies": lambda x: isinstance(x, list) and len(x) > 0 and all(map(_is_number, x)),
+        "baseline": lambda x: isinstance(x, str),
     },
 }
 """Fields of the results that fits and experiments share, for files that somebody edited."""
+OPTIONAL = ("n_sweeps", "label_next", "seconds", "baseline")
+"""Fields that may be absent."""
 
 
 def _is_foreign(folder: Path) -> bool:
