@@ -16,7 +16,7 @@ from ebse.ensemble.draws import posterior_draws
 from ours import ensemble
 
 N, K, DRAWS = 10_000, 400, 10
-N_TINY, K_TINY = 100, 12
+TINY = 100, 12
 
 
 def status(field: str) -> int:
@@ -27,11 +27,8 @@ def status(field: str) -> int:
     raise KeyError(field)
 
 
-def main() -> None:
-    """Sample once, which compiles, then measure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--tiny", action="store_true", help="a tiny model: shows that it runs")
-    n_rows, n_hidden = (N_TINY, K_TINY) if parser.parse_args().tiny else (N, K)
+def peak_mib(n_rows: int, n_hidden: int) -> float:
+    """Peak MiB of posterior samples above what the process holds, after one run to compile."""
     folder = os.environ.get("EBSE_MNIST")
     v, _ = binary_rows(n_rows, Path(folder) if folder else None)
     model, g = ensemble("Bernoulli RBSE", v, n_hidden), torch.Generator().manual_seed(0)
@@ -39,7 +36,14 @@ def main() -> None:
     Path("/proc/self/clear_refs").write_text("5")
     before = status("VmRSS")
     posterior_draws(model, v, DRAWS, generator=g)
-    print((status("VmHWM") - before) / 1024)
+    return (status("VmHWM") - before) / 1024
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--tiny", action="store_true", help="a tiny model: shows that it runs")
+    print(peak_mib(*(TINY if parser.parse_args().tiny else (N, K))))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A small learning problem that several tests of training share."""
+"""A small learning problem for the tests of training."""
 
 from typing import Any
 

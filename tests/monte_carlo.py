@@ -1,7 +1,7 @@
 """Verdicts on samples, with tolerances from the Monte-Carlo error and one stated failure rate.
 
 Each test of a right sampler fails by chance with probability FAILURE_RATE at most; its twin, on a broken
-sampler, must be called wrong by the same verdict.
+sampler, must fail by the same criterion.
 """
 
 import torch

@@ -18,7 +18,7 @@ def data() -> torch.Tensor:
 
 
 def live(folder: Path) -> None:
-    """Begin a run in the folder, or go on with the one that is there."""
+    """Begin a run in the folder, or resume the one in it."""
     torch.set_num_threads(1)
     v = data()
     if list(folder.glob("checkpoint-*")):
@@ -26,7 +26,7 @@ def live(folder: Path) -> None:
         return
     g = torch.Generator().manual_seed(2)
     first = initial_ensemble(v, 16, law=Bernoulli, p=0.3, generator=g)
-    # Also in the middle of epochs, so that all kinds of checkpoint are gone on from.
+    # Also in the middle of epochs, so that runs resume from all kinds of checkpoints.
     Training(first, batch_size=64, generator=g).fit(
         v, N_EPOCHS, folder=folder, every_epochs=2, every_minutes=2e-3
     )

@@ -80,7 +80,7 @@ def test_contrasts_are_means_and_differences(
 
 
 def test_lists_are_what_is_added_up() -> None:
-    """Units that change after they were listed are not seen: so the lists are used, and not the dense product."""
+    """Units that change after they were listed have no effect: the lists are used, and not the dense product."""
     v, W, h = example(7, 64, 9, 0.1)
     into, before = W.clone(), v.clone()
     made = Products(v, W, len(v))

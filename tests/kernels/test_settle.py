@@ -1,4 +1,4 @@
-"""Fused settling of p and σ against the plain twins in the laws."""
+"""Fused settling of p and σ against the plain versions in the laws."""
 
 import pytest
 import torch
@@ -33,7 +33,7 @@ def test_presence(shape: tuple[int, int], share: float) -> None:
 
 
 def test_a_wrong_share_would_be_found_out() -> None:
-    """The twin: the same verdict fails on a kernel that is told another share."""
+    """The twin: the same comparison fails for a kernel with another share."""
     before, absent = torch.zeros(3, 5).float() + 1, torch.full((3, 5), 0.5).float()
     expected = settle_absence(before.double(), before.double() + 0.3, absent.double(), 1.0)
     fused_absence(

@@ -1,4 +1,4 @@
-"""Fused draws of units against their plain twins, given the same key."""
+"""Fused sampling of units against the plain versions, given the same key."""
 
 import os
 import subprocess

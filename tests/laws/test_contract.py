@@ -68,7 +68,7 @@ FUNCTIONS: tuple[Function, ...] = (
 
 def _departs(samples: torch.Tensor, law: Law, t: torch.Tensor) -> bool:
     """Whether samples (N, 2, 2) depart from the law tilted by t in any of four expectations."""
-    verdict = False
+    departs = False
     for f in FUNCTIONS:
 
         def moment(e: tuple[int, int], n: int, f: Function = f) -> float:
@@ -78,8 +78,8 @@ def _departs(samples: torch.Tensor, law: Law, t: torch.Tensor) -> bool:
         square = torch.tensor([moment(e, 2) for e in ELEMENTS]).reshape(SHAPE)
         variance = (square - mean**2).clamp(min=0)
         rate = FAILURE_RATE / len(FUNCTIONS)
-        verdict |= means_depart(f(samples), mean, variance=variance, failure_rate=rate)
-    return verdict
+        departs |= means_depart(f(samples), mean, variance=variance, failure_rate=rate)
+    return departs
 
 
 T = torch.tensor([[1.0, -0.75], [0.5, 0.0]])

@@ -58,7 +58,7 @@ def test_a_degenerate_law_has_no_density(law: Law) -> None:
 
 
 class Minimal(Law):
-    """A law of the user's own that has only what an ensemble needs."""
+    """A custom law that has only what an ensemble needs."""
 
     names = ("theta_bar",)
 

@@ -1,4 +1,4 @@
-"""Laws of the user's own, and laws in unusual surroundings."""
+"""Custom laws, and laws on other devices, types and in inference mode."""
 
 import math
 from collections.abc import Callable

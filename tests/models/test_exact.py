@@ -19,7 +19,7 @@ def _close(found: torch.Tensor, expected: object, tolerance: float = 1e-10) -> N
 
 
 def linear_view(small: RestrictedBoltzmannEnsemble) -> LinearEnsemble:
-    """The same ensemble, said in the words of a general one."""
+    """The same ensemble, as a general one."""
     return LinearEnsemble(
         lambda v, h: {"W": v[..., :, None] * h[..., None, :], "b": v, "c": h},
         small.laws,

@@ -1,4 +1,4 @@
-"""Ensembles on disk: what is read is what was written, and nothing else is taken for it."""
+"""Ensembles on disk: round trips are exact, and damaged or foreign files are refused."""
 
 import errno
 import json

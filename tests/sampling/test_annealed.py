@@ -30,7 +30,7 @@ def model_rows(small: RestrictedBoltzmannEnsemble, n: int, generator: torch.Gene
 
 def departs(found: LogPartition, log_zeta: float, n_chains: int) -> list[bool]:
     """Whether forward and reverse depart from log ζ by more than their own errors allow."""
-    # The error is to be believed only where most chains count.
+    # The error is meaningful only where most chains contribute.
     assert min(found.forward_ess, found.reverse_ess) > n_chains / 2
     return [
         abs(found.forward - log_zeta) > Z * found.forward_error,
@@ -205,7 +205,7 @@ def test_the_bracket_holds_where_forward_chains_miss_a_mode(generator: torch.Gen
     )
     assert found.forward < log_zeta - 1 < log_zeta + 1 < found.reverse
     assert found.width > 2
-    # The forward error says nothing of it.
+    # The forward error does not show it.
     assert abs(found.forward - log_zeta) > 10 * found.forward_error
 
 
@@ -280,11 +280,11 @@ def test_resampling_follows_the_weights() -> None:
 
 def test_progress_rises_to_1(small: RestrictedBoltzmannEnsemble, generator: torch.Generator) -> None:
     for n in (3, 400):
-        seen: list[float] = []
-        annealed_small(small, generator, n_temperatures=n, n_chains=2, n_burn=7, callback=seen.append)
-        assert len(seen) == min(2 * n + 7, 100)
-        assert seen[-1] == 1.0
-        assert all(x < y for x, y in itertools.pairwise(seen))
+        fractions: list[float] = []
+        annealed_small(small, generator, n_temperatures=n, n_chains=2, n_burn=7, callback=fractions.append)
+        assert len(fractions) == min(2 * n + 7, 100)
+        assert fractions[-1] == 1.0
+        assert all(x < y for x, y in itertools.pairwise(fractions))
 
 
 def test_no_gradients_are_recorded(generator: torch.Generator) -> None:

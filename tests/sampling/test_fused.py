@@ -1,4 +1,4 @@
-"""Sweeps in single precision, by the kernels: they stay at the enumerated joint, and agree with plain loops."""
+"""Sweeps in single precision, by the kernels: they leave the enumerated joint invariant, and agree with plain loops."""
 
 from typing import Any
 
@@ -10,18 +10,20 @@ from ebse import rng
 from ebse.sampling import State, clamped_sweeps, collapsed_sweeps, explicit_sweeps
 from ebse.sampling import _row_sweeps as rows
 from kernels.single import single
-from sampling.test_stationarity import stays, strong
+from sampling.test_stationarity import is_invariant, strong
 
 FUSED = [("bernoulli", "point", "point"), ("gaussian", "point", "point"), ("bernoulli", "gaussian", "levels")]
 
 
 @pytest.mark.parametrize("mix", FUSED, ids="-".join)
-def test_fused_sweeps_stay(mix: tuple[str, str, str], generator: torch.Generator) -> None:
+def test_fused_sweeps_leave_the_joint_invariant(
+    mix: tuple[str, str, str], generator: torch.Generator
+) -> None:
     small = strong(*mix)
     fused = single(small)
-    assert stays(small, lambda s: explicit_sweeps(fused, s, 3, generator=generator), generator)
-    assert stays(small, lambda s: clamped_sweeps(fused, s, 3, generator=generator), generator)
-    assert stays(small, lambda s: collapsed_sweeps(fused, s, 3, generator=generator), generator)
+    assert is_invariant(small, lambda s: explicit_sweeps(fused, s, 3, generator=generator), generator)
+    assert is_invariant(small, lambda s: clamped_sweeps(fused, s, 3, generator=generator), generator)
+    assert is_invariant(small, lambda s: collapsed_sweeps(fused, s, 3, generator=generator), generator)
 
 
 @pytest.mark.parametrize("W", ["bernoulli", "gaussian"])
@@ -36,7 +38,9 @@ def test_fused_sweeps_with_the_prior_everywhere_do_not(
         return right(*law, torch.zeros_like(v), h, b, keys, a=a)  # type: ignore[no-any-return]
 
     monkeypatch.setattr(rows, name, untilted)
-    assert not stays(small, lambda s: explicit_sweeps(single(small), s, 3, generator=generator), generator)
+    assert not is_invariant(
+        small, lambda s: explicit_sweeps(single(small), s, 3, generator=generator), generator
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -1,4 +1,4 @@
-"""Likelihoods of data: exact where possible, a bracket elsewhere, and honest about which."""
+"""Log-likelihood of data: exact where possible, else a bracket, and marked as such."""
 
 import math
 from typing import Any

@@ -43,27 +43,27 @@ def chains(
 def test_no_operation_makes_more_than_a_chunk(law: str, chunk_size: int, generator: torch.Generator) -> None:
     N, D, K = 30, 40, 20
     small, state = chains(law, N, D, K)
-    with LargestTensor() as seen:
+    with LargestTensor() as recorded:
         explicit_sweeps(small, state, 1, generator=generator, chunk_size=chunk_size)
     # The units of all chains, or a chunk of connections, or one row of one chain.
-    assert seen.largest <= max(N * D, N * K, D * K, chunk_size)
+    assert recorded.largest <= max(N * D, N * K, D * K, chunk_size)
 
 
 @pytest.mark.parametrize("law", ["bernoulli", "gaussian"])
 def test_the_kernels_hold_units_and_tables_only(law: str, generator: torch.Generator) -> None:
     N, D, K = 30, 40, 20
     small, state = chains(law, N, D, K, torch.float32)
-    with LargestTensor() as seen:
+    with LargestTensor() as recorded:
         explicit_sweeps(small, state, 1, generator=generator)
         clamped_sweeps(small, state, 1, generator=generator)
-    assert seen.largest <= max(N * D, N * K, D * K)
+    assert recorded.largest <= max(N * D, N * K, D * K)
 
 
 def test_a_naive_sweep_would_be_noticed(generator: torch.Generator) -> None:
     small, state = chains("bernoulli", 30, 40, 20)
-    with LargestTensor() as seen:
+    with LargestTensor() as recorded:
         small.sample_theta_given_vh(*state, generator=generator)
-    assert seen.largest >= 30 * 40 * 20
+    assert recorded.largest >= 30 * 40 * 20
 
 
 @pytest.mark.parametrize("law", ["bernoulli", "gaussian"])

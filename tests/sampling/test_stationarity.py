@@ -1,6 +1,6 @@
-"""Every sampler leaves its distribution as it is: chains that start exact must stay exact.
+"""Every sampler leaves its distribution invariant: chains that start from it still follow it.
 
-Chains start from the enumerated joint, so that slow mixing cannot hide anything. Each verdict wrongly fails with
+Chains start from the enumerated joint, so that slow mixing cannot hide anything. Each test wrongly fails with
 probability 1e-6 at most (monte_carlo.FAILURE_RATE); each sampler has twins that are broken on purpose.
 """
 
@@ -47,7 +47,7 @@ def exact_states(log_p: Tensor, D: int, K: int, generator: torch.Generator, n: i
     return State(exact.states(D)[index // 2**K], exact.states(K)[index % 2**K])
 
 
-def stays(small: Small, kernel: Callable[[State], State], generator: torch.Generator) -> bool:
+def is_invariant(small: Small, kernel: Callable[[State], State], generator: torch.Generator) -> bool:
     log_p = exact.log_joint_vh(small)
     state = kernel(exact_states(log_p, 3, 2, generator))
     return not states_depart(*state, log_p)
@@ -57,30 +57,34 @@ def stays(small: Small, kernel: Callable[[State], State], generator: torch.Gener
 
 
 @pytest.mark.parametrize("mix", MIXES, ids="-".join)
-def test_collapsed_sweeps_stay(mix: tuple[str, str, str], generator: torch.Generator) -> None:
+def test_collapsed_sweeps_leave_the_joint_invariant(
+    mix: tuple[str, str, str], generator: torch.Generator
+) -> None:
     small = ensemble(*mix)
-    assert stays(small, lambda s: collapsed_sweeps(small, s, 3, generator=generator), generator)
+    assert is_invariant(small, lambda s: collapsed_sweeps(small, s, 3, generator=generator), generator)
 
 
 def test_collapsed_sweeps_of_the_average_model_do_not(generator: torch.Generator) -> None:
     small = strong()
     wrong = small.with_laws(W=Point(small.average().W))
-    assert not stays(small, lambda s: collapsed_sweeps(wrong, s, 3, generator=generator), generator)
+    assert not is_invariant(small, lambda s: collapsed_sweeps(wrong, s, 3, generator=generator), generator)
 
 
 # ---- explicit
 
 
 @pytest.mark.parametrize("mix", MIXES, ids="-".join)
-def test_explicit_sweeps_stay(mix: tuple[str, str, str], generator: torch.Generator) -> None:
+def test_explicit_sweeps_leave_the_joint_invariant(
+    mix: tuple[str, str, str], generator: torch.Generator
+) -> None:
     small = ensemble(*mix)
-    assert stays(small, lambda s: explicit_sweeps(small, s, 2, generator=generator), generator)
+    assert is_invariant(small, lambda s: explicit_sweeps(small, s, 2, generator=generator), generator)
 
 
 @pytest.mark.parametrize("W", ["bernoulli", "gaussian"])
 def test_explicit_sweeps_stay_with_strong_noise(W: str, generator: torch.Generator) -> None:
     small = strong(W)
-    assert stays(small, lambda s: explicit_sweeps(small, s, 3, generator=generator), generator)
+    assert is_invariant(small, lambda s: explicit_sweeps(small, s, 3, generator=generator), generator)
 
 
 def naive_sweep(
@@ -107,14 +111,14 @@ def naive_sweep(
 
 def test_the_naive_sweep_stays_too(generator: torch.Generator) -> None:
     small = strong()
-    assert stays(small, lambda s: naive_sweep(small, s, generator), generator)
+    assert is_invariant(small, lambda s: naive_sweep(small, s, generator), generator)
 
 
 @pytest.mark.parametrize("fault", [{"theta_from": "prior"}, {"h_from": "fresh"}, {"stale_h": True}], ids=str)
 @pytest.mark.parametrize("W", ["bernoulli", "gaussian"])
 def test_broken_explicit_sweeps_do_not(fault: dict[str, str], W: str, generator: torch.Generator) -> None:
     small = strong(W)
-    assert not stays(small, lambda s: naive_sweep(small, s, generator, **fault), generator)  # type: ignore[arg-type]
+    assert not is_invariant(small, lambda s: naive_sweep(small, s, generator, **fault), generator)  # type: ignore[arg-type]
 
 
 def test_presence_and_absence_swapped_does_not(generator: torch.Generator) -> None:
@@ -122,7 +126,7 @@ def test_presence_and_absence_swapped_does_not(generator: torch.Generator) -> No
     W = small.W
     assert isinstance(W, Bernoulli)
     swapped = small.with_laws(W=Bernoulli(W.theta_bar, 1 - W.p))
-    assert not stays(small, lambda s: explicit_sweeps(swapped, s, 2, generator=generator), generator)
+    assert not is_invariant(small, lambda s: explicit_sweeps(swapped, s, 2, generator=generator), generator)
 
 
 def test_the_paper_reads_h_t_of_the_first_loop_in_the_second(generator: torch.Generator) -> None:
@@ -156,7 +160,7 @@ def test_clamped_sweeps_stay_at_the_conditional(
     assert not means_depart(observed, table.exp())
 
 
-# ---- what all of them share
+# ---- all samplers
 
 
 SWEEPS = {"collapsed": collapsed_sweeps, "explicit": explicit_sweeps, "clamped": clamped_sweeps}
@@ -218,7 +222,9 @@ def semi_restricted() -> LinearEnsemble:
     return LinearEnsemble(statistics, laws, n_visible=3, n_hidden=2)
 
 
-def test_site_sweeps_of_a_semi_restricted_machine_stay(generator: torch.Generator) -> None:
+def test_site_sweeps_of_a_semi_restricted_machine_leave_the_joint_invariant(
+    generator: torch.Generator,
+) -> None:
     model = semi_restricted()
     log_p = exact.log_joint_vh(model)
     start = exact_states(log_p, 3, 2, generator)
@@ -246,7 +252,7 @@ GENERAL = [name for name in sorted(LAWS) if name != "point"]
 
 
 @pytest.mark.parametrize("W", GENERAL)
-def test_general_sweeps_stay(W: str, generator: torch.Generator) -> None:
+def test_general_sweeps_leave_the_joint_invariant(W: str, generator: torch.Generator) -> None:
     """Units and moments of θ, chains started with the exact θ | v, h of the tilt."""
     small = ensemble(W, "point", "point")
     log_p = exact.log_joint_vh(small)

@@ -1,4 +1,4 @@
-"""Runs that survive: what is resumed ends as if it had never stopped, and nothing wrong is taken for a checkpoint."""
+"""Checkpoints: resumed runs equal uninterrupted ones bit for bit, and damaged checkpoints are refused."""
 
 import errno
 import os

@@ -36,7 +36,7 @@ def test_a_run_that_overfits_stops_and_keeps_the_best(on: str, generator: torch.
     found = stopping.gain(run.ensemble, v, held_out)
     assert found == pytest.approx(watched[best])
     assert found > watched[-1]
-    # Whoever goes on continues from there.
+    # Further training continues from there.
     kept = run.ensemble.W.effective()
     torch.testing.assert_close(run.fit(v, 0).ensemble.W.effective(), kept, rtol=1e-12, atol=1e-12)
 

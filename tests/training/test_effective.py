@@ -88,7 +88,7 @@ def test_the_centered_step_climbs_the_exact_likelihood() -> None:
     mean_h = small.mean_h_given_v(DATA)
     rate = 1e-5
     up = EffectiveAscent(learning_rate=rate, schedule="constant").start(small, DATA.mean(0))
-    # Every state as often as its probability says, in a million rows.
+    # States sampled by their probabilities, a million rows.
     weights = log_joint.flatten()
     v = v_model.repeat_interleave(len(h_model), 0)
     h = h_model.repeat(len(v_model), 1)
@@ -146,7 +146,7 @@ def test_defaults_learn_under_every_law(name: str, generator: torch.Generator) -
     """Nothing but the data, the law and the number of units is given."""
     law = type(LAWS[name]((1,)))
     first = initial_ensemble(DATA, 4, law=law, generator=generator)
-    learned = Training(first, generator=generator, batch_size=10).fit(DATA, 200).ensemble
+    learned = Training(first, generator=generator, batch_size=10, monitors=()).fit(DATA, 200).ensemble
     best = -math.log(4)
     # No level is above 1, which bounds what K(1) can be.
     assert log_likelihood(learned) > best - (1.5 if name == "levels" else 0.8)
@@ -156,27 +156,29 @@ def test_defaults_learn_under_every_law(name: str, generator: torch.Generator) -
 def test_algorithm_1_can_use_it(generator: torch.Generator) -> None:
     first = initial_ensemble(DATA, 4, law=Bernoulli, p=0.7, generator=generator)
     m_step = EffectiveAscent(0.3)
-    learned = Training(first, e_step=Algorithm1(), m_step=m_step, batch_size=10, generator=generator).fit(
-        DATA, 100
+    learned = Training(
+        first, e_step=Algorithm1(), m_step=m_step, batch_size=10, monitors=(), generator=generator
     )
-    assert log_likelihood(learned.ensemble) > log_likelihood(first) + 0.5
+    assert log_likelihood(learned.fit(DATA, 100).ensemble) > log_likelihood(first) + 0.5
 
 
 def test_mean_field_units_can_use_it(generator: torch.Generator) -> None:
     first = initial_ensemble(DATA, 4, law=Gaussian, generator=generator)
     e_step = ContrastiveDivergence(units="mean")
-    learned = Training(first, e_step=e_step, m_step=EffectiveAscent(0.3), batch_size=10, generator=generator)
+    learned = Training(
+        first, e_step=e_step, m_step=EffectiveAscent(0.3), batch_size=10, monitors=(), generator=generator
+    )
     assert log_likelihood(learned.fit(DATA, 100).ensemble) > log_likelihood(first)
 
 
 def test_noisy_biases_learn(generator: torch.Generator) -> None:
     """Laws that have no θ + δ in their family are settled as W is."""
     small = ensemble("bernoulli", b="bernoulli", c="gaussian", D=D, K=K)
-    learned = Training(small, batch_size=10, generator=generator).fit(DATA, 200).ensemble
+    learned = Training(small, batch_size=10, monitors=(), generator=generator).fit(DATA, 200).ensemble
     assert log_likelihood(learned) > -math.log(4) - 0.8
 
 
-def test_a_law_of_the_users_own_follows(generator: torch.Generator) -> None:
+def test_a_custom_law_follows(generator: torch.Generator) -> None:
     """One parameter, no noise, and a K(1) that is not linear in it: the law is settled all the same."""
     first = RestrictedBoltzmannEnsemble(
         W=Signs(torch.full((D, K), 0.5)), b=Point(torch.zeros(D)), c=Point(torch.zeros(K))

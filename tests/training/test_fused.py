@@ -1,4 +1,4 @@
-"""The fused step against its plain twin, given the same keys."""
+"""The fused step against the plain one, given the same keys."""
 
 import pytest
 import torch
@@ -78,7 +78,7 @@ def test_fused_and_plain_runs_agree(
         assert torch.equal(chains, plain._engine.memory[name])
 
 
-def test_other_noise_would_be_found_out() -> None:
+def test_other_random_numbers_would_be_noticed() -> None:
     """The twin: one more sweep departs far beyond the tolerance."""
     one, two = (training(Point, ContrastiveDivergence(k=k), fused=True, steps=2) for k in (1, 2))
     assert (one.ensemble.W.effective() - two.ensemble.W.effective()).abs().max() > 1e-3

@@ -185,7 +185,7 @@ def test_long_chains_estimate_the_gradient(W: str, name: str, generator: torch.G
 
 
 def test_a_single_sweep_is_biased(generator: torch.Generator) -> None:
-    """The twin: CD-1 is not the likelihood gradient, and the same verdict says so."""
+    """The twin: CD-1 is not the likelihood gradient, and the same test shows it."""
     small = ensemble("bernoulli").with_laws(
         W=Bernoulli(torch.full((3, 2), 4.0), 0.8),
         b=Point(torch.full((3,), -2.5)),
@@ -294,7 +294,7 @@ def test_monte_carlo_gradient_agrees_with_enumeration(a: str, generator: torch.G
     def energy(v: Tensor, h: Tensor, theta: dict[str, Tensor]) -> Tensor:
         return -(2 * torch.tanh(theta["a"] * (v[:, :1] + 0.5 * v[:, 1:])) * h).sum(-1) + 0.3 * v.sum(-1)
 
-    # A narrow density has a score of large variance, in which the verdict would lose its power.
+    # A narrow density has a score of large variance, which would cost the test its power.
     wide = Gaussian(torch.tensor([0.8, -0.4]), torch.tensor([0.9, 1.1]))
     law = wide if a == "gaussian" else LAWS[a]((2,))
     model = EnergyEnsemble(energy, {"a": law}, n_visible=2, n_hidden=2)

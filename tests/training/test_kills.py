@@ -54,7 +54,7 @@ def test_a_killed_run_ends_with_the_same_file(tmp_path: Path) -> None:
             assert child.exitcode == -signal.SIGKILL
             n_kills += 1
         assert (folder / "model.safetensors").read_bytes() == expected
-        # A finished run stays as it is.
+        # A finished run does not change.
         assert finished(survivor.live, folder) == 0
         assert (folder / "model.safetensors").read_bytes() == expected
     assert n_runs >= 1
@@ -70,5 +70,5 @@ def test_an_array_larger_than_memory_can_be_trained_on(tmp_path: Path) -> None:
     del v
     assert n_rows * n_units * 4 > 6 * 300 * MEBIBYTE
     assert finished(survivor.frugal, path, n_rows, n_units, 300 * MEBIBYTE) == 0
-    # The twin: whoever reads all rows at once does run out of memory under the same cap.
+    # The twin: reading all rows at once runs out of memory under the same limit.
     assert finished(survivor.greedy, path, n_rows, n_units, 300 * MEBIBYTE) != 0

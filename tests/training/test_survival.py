@@ -1,4 +1,4 @@
-"""A run reports, goes on, stops when it diverges, and loses nothing."""
+"""A run reports its history, continues, stops when it diverges, and keeps its last finite state."""
 
 import math
 import pickle
@@ -31,13 +31,13 @@ def state_of(run: Training) -> GradientState:
 def test_each_epoch_is_one_row_and_one_call(
     generator: torch.Generator, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    seen: list[Row] = []
+    rows: list[Row] = []
     run = Training(start(Bernoulli, generator), batch_size=25, generator=generator)
-    run.fit(DATA, 3, held_out=DATA[:10], callback=seen.append)
-    assert run.history == seen
-    assert [row["epoch"] for row in seen] == [1, 2, 3]
-    assert [row["step"] for row in seen] == [3, 6, 9]
-    assert set(seen[0]) == {
+    run.fit(DATA, 3, held_out=DATA[:10], callback=rows.append)
+    assert run.history == rows
+    assert [row["epoch"] for row in rows] == [1, 2, 3]
+    assert [row["step"] for row in rows] == [3, 6, 9]
+    assert set(rows[0]) == {
         "epoch",
         "step",
         "reconstruction_error",
@@ -48,7 +48,7 @@ def test_each_epoch_is_one_row_and_one_call(
         "W_mean_p",
         "W_entropy_p",
     }
-    assert seen[-1]["log_likelihood"] == pytest.approx(log_likelihood(run.ensemble))
+    assert rows[-1]["log_likelihood"] == pytest.approx(log_likelihood(run.ensemble))
     assert capsys.readouterr().out == ""
 
 
@@ -138,10 +138,10 @@ def test_weights_too_large_to_compute_with_are_divergence(generator: torch.Gener
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
-def test_a_run_goes_on_after_a_fault(
+def test_a_run_continues_after_divergence(
     momentum: float, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A gradient that is not a number once: the step is taken back, the next fit goes on."""
+    """One NaN gradient: the step is rolled back, and the next fit continues."""
     run = Training(
         start(Point, generator), m_step=GradientAscent(0.1, momentum=momentum), generator=generator
     )
@@ -201,7 +201,7 @@ def test_offsets_follow_the_data(generator: torch.Generator) -> None:
 
 
 def test_persistent_states_belong_to_their_rows(generator: torch.Generator) -> None:
-    """Another number of rows starts the hidden states anew; persistent chains go on."""
+    """Another number of rows starts the hidden states anew; persistent chains continue."""
     run = Training(start(Bernoulli, generator), e_step=Algorithm1(persistent=True), generator=generator)
     run.fit(DATA, 1).fit(DATA[:30], 1).fit(DATA, 1)
     assert run._engine.memory["h"].shape == (60, K)

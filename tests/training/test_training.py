@@ -24,7 +24,7 @@ def test_every_law_learns(name: str, generator: torch.Generator) -> None:
     noise_rate = 1.0 if name == "levels" else 0.05
     m_step = GradientAscent(learning_rate=0.5, noise_rate=noise_rate, schedule="linear")
     e_step = ContrastiveDivergence(k=2)
-    run = Training(first, e_step=e_step, m_step=m_step, batch_size=20, generator=generator)
+    run = Training(first, e_step=e_step, m_step=m_step, batch_size=20, monitors=(), generator=generator)
     run.fit(DATA, 200)
     assert log_likelihood(run.ensemble) > -D * math.log(2) + 1
     assert log_likelihood(run.ensemble) > log_likelihood(first) + 1
@@ -43,7 +43,9 @@ STEPS: dict[str, EStep] = {
 def test_every_e_step_learns(e_step: str, centered: bool, generator: torch.Generator) -> None:
     first = start(Gaussian, generator, sigma=0.4)
     m_step = GradientAscent(learning_rate=0.3, noise_rate=0.05, centered=centered, schedule="linear")
-    run = Training(first, e_step=STEPS[e_step], m_step=m_step, batch_size=20, generator=generator)
+    run = Training(
+        first, e_step=STEPS[e_step], m_step=m_step, batch_size=20, monitors=(), generator=generator
+    )
     run.fit(DATA, 150)
     assert log_likelihood(run.ensemble) > -D * math.log(2) + 1
 
@@ -54,6 +56,7 @@ def test_any_torch_optimizer_will_do(generator: torch.Generator) -> None:
         e_step=ContrastiveDivergence(),
         m_step=GradientAscent(learning_rate=0.02, optimizer=lambda groups: torch.optim.Adam(groups)),
         batch_size=20,
+        monitors=(),
         generator=generator,
     )
     before = log_likelihood(run.ensemble)
