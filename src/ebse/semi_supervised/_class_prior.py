@@ -35,11 +35,6 @@ def require_prior(class_prior: Any) -> None:
             f"class_prior must be positive and sum to 1, got {dict(class_prior)!r}; give each class more "
             "than 0"
         )
-    if not abs(values.sum() - 1) <= 1e-6:
-        raise ValueError(
-            f"class_prior must be positive and sum to 1, got {dict(class_prior)!r}, which sum to "
-            f"{values.sum():g}; divide them by their sum"
-        )
 
 
 def prior_probabilities(class_prior: Any, classes: npt.NDArray[Any]) -> npt.NDArray[np.float64] | None:
@@ -61,7 +56,14 @@ def prior_probabilities(class_prior: Any, classes: npt.NDArray[Any]) -> npt.NDAr
             f"class_prior must have a probability for each of the classes {known}, got {' and '.join(what)}; "
             "write classes as the labels do, words or numbers, and label at least one row of each"
         )
-    return np.array([float(class_prior[c]) for c in known])
+    # After the classes: a misspelt class is often why the sum is wrong.
+    values = np.array([float(class_prior[c]) for c in known])
+    if not abs(values.sum() - 1) <= 1e-6:
+        raise ValueError(
+            f"class_prior must be positive and sum to 1, got {dict(class_prior)!r}, which sum to "
+            f"{values.sum():g}; divide them by their sum"
+        )
+    return values
 
 
 def class_weights(p: Array, prior: Array, *, softness: float = 0) -> Array:
