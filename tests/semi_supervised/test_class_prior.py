@@ -128,6 +128,6 @@ def test_the_prior_is_that_of_the_rows_that_are_unlabeled_now() -> None:
 
 
 def test_the_form_of_a_prior_is_checked_without_labels() -> None:
-    for prior in ("eqal", 0.5, {"a": "b"}, {"a": 0.5}):
+    for prior in ("eqal", 0.5, {"a": "b"}, {"a": -0.5}):
         with pytest.raises(ValueError, match="class_prior must"):
             SpreadingClassifier(class_prior=prior).fit(np.eye(5))
