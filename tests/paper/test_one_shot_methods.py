@@ -121,7 +121,7 @@ def test_labels_of_test_rows_are_not_used() -> None:
 
 def test_label_propagation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On pixels and on both kinds of features, without and with a class prior; nothing is run twice."""
-    few: dict[str, Any] = {"n_updates": 5, "n_hidden": 8, "n_components": 4}
+    few: dict[str, Any] = {"n_hidden": 8, "n_components": 4}
     monkeypatch.setattr(methods, "ContrastiveFeatures", partial(ContrastiveFeatures, **few))
     monkeypatch.setattr(methods, "SlowFeatures", partial(SlowFeatures, n_random=9, n_components=4))
     config = replace(
@@ -132,6 +132,7 @@ def test_label_propagation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         label_spreading=False,
         baselines=False,
         propagation=("pixels", "slow", "contrastive"),
+        contrastive_updates=5,
     )
     for _ in run_one_shot(config, tmp_path / "run"):
         pass
@@ -141,7 +142,7 @@ def test_label_propagation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     views = {
         "pixels": None,
         "slow features": SlowFeatures(ensemble, n_random=9, n_components=4, random_state=3),
-        "contrastive features": ContrastiveFeatures(**few, random_state=3),
+        "contrastive features": ContrastiveFeatures(**few, n_updates=5, random_state=3),
     }
     for name, view in views.items():
         fitted = SpreadingClassifier(view, random_state=3).fit(rows)
