@@ -274,7 +274,13 @@ def test_regressions_that_do_not_converge_warn() -> None:
     hard = np.random.default_rng(0).permutation(Y)
     with pytest.warns(ConvergenceWarning, match=r"logistic regressions on scales did not converge in 100"):
         few_shot(
-            {"scales": lambda rows: scales[: len(rows)] + rows}, X, hard, n_shots=5, n_queries=2, n_episodes=3
+            {"scales": lambda rows: scales[: len(rows)] + rows},
+            X,
+            hard,
+            n_shots=5,
+            n_queries=2,
+            n_episodes=3,
+            random_state=0,
         )
 
 

@@ -52,7 +52,7 @@ def test_following_suggestions_beats_chance() -> None:
 @pytest.mark.skipif(not MNIST.is_dir(), reason="MNIST is not beside the project")
 def test_following_suggestions_beats_chance_on_mnist() -> None:
     images = load_images(MNIST)
-    gains = gains_by_suggestion(binarize(images.X[:6_000], "gray"), images.y[:6_000], n_starts=16)
+    gains = gains_by_suggestion(binarize(images.X[:6_000], "gray"), images.y[:6_000], n_starts=48)
     assert stats.ttest_1samp(gains, 0, alternative="greater").pvalue < 1e-3
 
 

@@ -13,9 +13,6 @@ import pytest
 
 import survivor
 
-pytestmark = pytest.mark.slow
-
-N_KILLS = 24
 MEBIBYTE = 2**20
 
 
@@ -34,13 +31,16 @@ def finished(target: Callable[..., None], *arguments: Any) -> int | None:
     return child.exitcode
 
 
-def test_a_killed_run_ends_with_the_same_file(tmp_path: Path) -> None:
-    """SIGKILL at random moments, at least two dozen of them, over as many runs as that takes."""
+@pytest.mark.parametrize(
+    "least", [pytest.param(24, marks=pytest.mark.slow), pytest.param(400, marks=pytest.mark.soak)]
+)
+def test_a_killed_run_ends_with_the_same_file(tmp_path: Path, least: int) -> None:
+    """SIGKILL at random moments, at least so many of them, over as many runs as that takes."""
     assert finished(survivor.live, tmp_path / "whole") == 0
     expected = (tmp_path / "whole" / "model.safetensors").read_bytes()
     moments = random.Random(1)
     n_kills, n_runs = 0, 0
-    while n_kills < N_KILLS:
+    while n_kills < least:
         folder = tmp_path / f"killed {n_runs}"
         n_runs += 1
         while True:
@@ -60,6 +60,7 @@ def test_a_killed_run_ends_with_the_same_file(tmp_path: Path) -> None:
     assert n_runs >= 1
 
 
+@pytest.mark.slow
 def test_an_array_larger_than_memory_can_be_trained_on(tmp_path: Path) -> None:
     """A file of 1.9 GiB (with holes, so that it takes no disk) and 300 MiB to spare."""
     n_rows, n_units = 10_000, 50_000
