@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
+from sklearn.base import clone
 
 from ebse._estimators import seed_of, unchanged_on_error
 from ebse._stages import shown, stage
@@ -148,7 +149,9 @@ def fit_in_folder(rbse: "RBSE", X: Any, folder: str | Path, *, callback: Callabl
 def require_settings(rbse: "RBSE", X: Any) -> int:
     """Number of epochs of ``fit(X)``; raises what ``fit`` would raise about its parameters."""
     v, _ = rbse._training_rows(X[:2], reset=True)
-    new_run(rbse, v, schedule="linear", generator=generator_of(0))
+    count("n_components", rbse.n_components)
+    # One hidden unit is enough to check all other parameters: no ensemble of full size is made twice.
+    new_run(clone(rbse).set_params(n_components=1), v, schedule="linear", generator=generator_of(0))
     return n_epochs_for(rbse, X.shape[0])
 
 
