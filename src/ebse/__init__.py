@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ebse.ensemble import RBSE
-    from ebse.semi_supervised import ContrastiveFeatures, SpreadingClassifier
+    from ebse.semi_supervised import ContrastiveFeatures, FewLabelClassifier, SpreadingClassifier
 
 __version__ = "0.1.0"
-__all__ = ["RBSE", "ContrastiveFeatures", "SpreadingClassifier", "__version__"]
+__all__ = ["RBSE", "ContrastiveFeatures", "FewLabelClassifier", "SpreadingClassifier", "__version__"]
 
 _PACKAGES = {
     "RBSE": "ebse.ensemble",
     "ContrastiveFeatures": "ebse.semi_supervised",
+    "FewLabelClassifier": "ebse.semi_supervised",
     "SpreadingClassifier": "ebse.semi_supervised",
 }
 

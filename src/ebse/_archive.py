@@ -32,6 +32,7 @@ FORMAT = 1
 
 OURS = {
     "ContrastiveFeatures": "ebse.semi_supervised",
+    "FewLabelClassifier": "ebse.semi_supervised",
     "RBSE": "ebse.ensemble",
     "RBSEClassifier": "ebse.ensemble",
     "SlowFeatures": "ebse.semi_supervised",

@@ -154,3 +154,8 @@ def _of_one_kind(labels: Array) -> Array:
 
 def _is_bool(x: Any) -> bool:
     return isinstance(x, (bool, np.bool_))
+
+
+def plain_classes(classes: Array) -> dict[str, Any]:
+    """Classes for JSON: words are no arrays of a safetensors file."""
+    return {"values": classes.tolist(), "dtype": classes.dtype.str}

@@ -5,7 +5,6 @@ import pytest
 from scipy import sparse
 
 from ebse.semi_supervised._propagation import (
-    ALPHA,
     NEGLIGIBLE,
     Clusterings,
     cluster,
@@ -13,6 +12,8 @@ from ebse.semi_supervised._propagation import (
     propagation_kernel,
 )
 from semi_supervised.blobs import blobs
+
+ALPHA = 0.99
 
 
 def test_the_kernel_is_a_sum_over_paths() -> None:
@@ -27,19 +28,19 @@ def test_the_kernel_is_a_sum_over_paths() -> None:
     for _ in range(4_000):
         total += term
         term = ALPHA * term @ S
-    np.testing.assert_allclose(propagation_kernel(points), total, rtol=1e-8)
+    np.testing.assert_allclose(propagation_kernel(points, ALPHA), total, rtol=1e-8)
 
 
 def test_the_kernel_is_computed_once() -> None:
-    clusterings = Clusterings(np.random.default_rng(0).random((2, 6, 3)), np.ones(2))
+    clusterings = Clusterings(np.random.default_rng(0).random((2, 6, 3)), np.ones(2), ALPHA)
     kernels = clusterings.kernels
     assert clusterings.kernels is kernels
-    np.testing.assert_allclose(kernels[1], propagation_kernel(clusterings.centers[1]), rtol=1e-7)
+    np.testing.assert_allclose(kernels[1], propagation_kernel(clusterings.centers[1], ALPHA), rtol=1e-7)
 
 
 def test_scores_are_normalized_sums_of_propagated_labels() -> None:
     kernel = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
-    clusterings = Clusterings(np.zeros((1, 3, 1)), np.ones(1))
+    clusterings = Clusterings(np.zeros((1, 3, 1)), np.ones(1), ALPHA)
     clusterings.kernels = kernel[np.newaxis]
     at = sparse.csr_matrix(np.eye(3)[[0, 1, 1]])
     found = normalized(clusterings.propagated(at, np.array([0, 1, 1]), 2))
@@ -52,7 +53,7 @@ def test_scores_are_normalized_sums_of_propagated_labels() -> None:
 
 
 def test_rows_that_are_not_used_have_no_weight() -> None:
-    clusterings = Clusterings(np.random.default_rng(0).random((2, 4, 3)), np.ones(2))
+    clusterings = Clusterings(np.random.default_rng(0).random((2, 4, 3)), np.ones(2), ALPHA)
     at = clusterings.assign(np.random.default_rng(1).random((5, 3)).astype(np.float32))
     target, used = np.array([0, 1, 1, 0, 1]), np.array([True, True, False, False, True])
     np.testing.assert_allclose(
@@ -74,7 +75,7 @@ def test_assignments_against_loops(monkeypatch: pytest.MonkeyPatch) -> None:
             expected[n, i] /= 2 * expected[n, i].sum()
     monkeypatch.setattr("ebse.semi_supervised._propagation.N_ASSIGNED", 4)
     monkeypatch.setattr("ebse.semi_supervised._propagation.BLOCK", 4)
-    clusterings = Clusterings(centers, widths)
+    clusterings = Clusterings(centers, widths, ALPHA)
     found = clusterings.assign(Z)
     np.testing.assert_allclose(found.toarray(), expected.reshape(9, 12), rtol=1e-7)
     assert (found.data.dtype, found.indices.dtype) == (np.float32, np.int32)
@@ -84,6 +85,6 @@ def test_assignments_against_loops(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_width_is_the_median_distance_from_the_center() -> None:
     points, _ = blobs()
-    found = cluster(points, 12, n_clusterings=1, seed=0)
+    found = cluster(points, 12, n_clusterings=1, alpha=ALPHA, seed=0)
     squares = [min(float(((z - c) ** 2).sum()) for c in found.centers[0]) for z in points]
     assert found.widths[0] == pytest.approx(np.median(squares))

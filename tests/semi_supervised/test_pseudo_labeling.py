@@ -26,7 +26,7 @@ ROUNDS = 5
 def with_kernels(kernels: Any, centers: Any = None) -> Clusterings:
     """Clusterings with a kernel that is given."""
     found = Clusterings(
-        np.zeros((*kernels.shape[:2], 1)) if centers is None else centers, np.ones(len(kernels))
+        np.zeros((*kernels.shape[:2], 1)) if centers is None else centers, np.ones(len(kernels)), 0.9
     )
     found.kernels = kernels
     return found

@@ -1,5 +1,6 @@
 """``ebse evaluate``: accuracy with few labels, over many random choices of labeled rows."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from ebse.workflow.run_folder import read_header
 
 app = command("evaluate", "evaluate runs/table", "evaluate runs/table labeled.csv --shots 1 5 10")
 
+SHOTS = (1, 2, 5)
 ENOUGH = 30
 """Labeled rows per class from which on the accuracy carries over to other rows."""
 
@@ -22,8 +24,13 @@ def evaluate(
     data: Annotated[Path | None, Parameter(help="Labeled rows. Default: those of the run.")] = None,
     *,
     shots: Annotated[
-        tuple[int, ...], Parameter(consume_multiple=True, negative=(), help="Labeled rows per class.")
-    ] = (1, 2, 5),
+        tuple[int, ...] | None,
+        Parameter(
+            consume_multiple=True,
+            negative=(),
+            help="Labeled rows per class. Default: of 1, 2 and 5 those that leave rows to test.",
+        ),
+    ] = None,
     n_episodes: Annotated[int, Parameter(help="Random choices of labeled rows.")] = 100,
     random_state: Annotated[int, Parameter(help="Seed of the choices.")] = 0,
     delimiter: Delimiter = None,
@@ -41,7 +48,7 @@ def evaluate(
     from ebse.workflow.prediction import Labeled
     from ebse.workflow.propagation import labeled_rows
 
-    for k in shots or (0,):
+    for k in (1,) if shots is None else shots or (0,):
         count("shots", k)
     count("n_episodes", n_episodes)
     fitted = workflow.load(run)
@@ -54,6 +61,10 @@ def evaluate(
             raise ValueError(f"{data} must have the label column of the run, got none; fit with --label")
         known = labeled_rows(rows.labels)
         labeled = Labeled(rows.X[known], rows.labels[known].astype(str))
+    if shots is None:
+        fewest = min(Counter(labeled.y.tolist()).values(), default=0)
+        # With a single label in a class nothing can be tested, which is refused with the reason.
+        shots = tuple(k for k in SHOTS if k < fewest) or SHOTS[:1]
     found = workflow.evaluate(
         fitted,
         labeled,

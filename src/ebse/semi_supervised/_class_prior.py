@@ -12,6 +12,9 @@ Array = npt.NDArray[np.floating[Any]]
 N_SINKHORN, LARGEST_RATIO = 50, 1e6
 """Iterations of Sinkhorn balancing, and the largest ratio of two class weights."""
 
+N_EM, CONCENTRATION = 100, 0.05
+"""Steps of expectation maximization at most; pseudo-rows of each class, for every row."""
+
 
 def require_prior(class_prior: Any) -> None:
     """Refuse a ``class_prior`` that is no prior, whatever the classes are."""
@@ -84,3 +87,49 @@ def class_weights(p: Array, prior: Array, *, softness: float = 0) -> Array:
         weights = (prior * len(p) / np.maximum(p.T @ per_row, 1e-300)) ** (1 / (1 + softness))
         weights = np.maximum(weights / weights.max(), 1 / LARGEST_RATIO)
     return weights
+
+
+def estimated_prior(answers: dict[str, Array], weights: dict[str, float]) -> tuple[Array, Array]:
+    """Class prior (C,) of rows by expectation maximization on their class probabilities, and its error (C,).
+
+    The probabilities are those of members that give every class the same weight. In every step a row belongs
+    to the classes in proportion to p · prior, and the prior becomes the mean over rows, shrunk toward equal
+    classes by CONCENTRATION pseudo-rows of each class for every row: what few labels say is uncertain. The
+    error is the standard deviation of what the members find one by one.
+
+    References
+    ----------
+    M. Saerens, P. Latinne and C. Decaestecker, "Adjusting the outputs of a classifier to new a priori
+    probabilities", 2002.
+    """
+    p = sum(weights[name] * one for name, one in answers.items()) / sum(weights[name] for name in answers)
+    found = _by_em(np.asarray(p))
+    each = np.stack([_by_em(one) for one in answers.values()])
+    return found, each.std(0)
+
+
+def _by_em(p: Array) -> Array:
+    n_classes = p.shape[1]
+    prior = np.full(n_classes, 1 / n_classes)
+    for _ in range(N_EM):
+        joint = p * prior
+        parts = (joint / np.maximum(joint.sum(1, keepdims=True), 1e-300)).mean(0)
+        before, prior = prior, (parts + CONCENTRATION) / (1 + CONCENTRATION * n_classes)
+        if abs(prior - before).max() < 1e-6:
+            break
+    return prior
+
+
+def plain_prior(class_prior: Any) -> Any:
+    """``class_prior`` for JSON, whose keys are always strings: a mapping as two lists."""
+    if isinstance(class_prior, pd.Series):
+        class_prior = class_prior.to_dict()
+    if not isinstance(class_prior, Mapping):
+        return class_prior
+    classes = [c.item() if isinstance(c, np.generic) else c for c in class_prior]
+    return {"classes": classes, "probabilities": [float(p) for p in class_prior.values()]}
+
+
+def restored_prior(held: Any) -> Any:
+    """``class_prior`` of a file."""
+    return dict(zip(held["classes"], held["probabilities"], strict=True)) if isinstance(held, dict) else held

@@ -20,8 +20,8 @@ Index = npt.NDArray[np.intp]
 Assignments: TypeAlias = sparse.csr_matrix
 """Soft cluster assignments of rows (N, n · k): the same number of entries in every row."""
 
-N_NEIGHBORS, ALPHA = 4, 0.99
-"""Neighbors of a center in the graph; part of a label that is passed on at every step (α of Zhou et al.)."""
+N_NEIGHBORS = 4
+"""Neighbors of a center in the graph."""
 N_ASSIGNED = 10
 """Centers that a row is assigned to in each clustering: a label at the edge of its class is not lost."""
 MANY_ROWS, N_LLOYD = 10_000, 10
@@ -46,6 +46,8 @@ class Clusterings:
     """(n, k, r)"""
     widths: Array
     """Median squared distance of a row from its nearest center (n,)."""
+    alpha: float
+    """Part of a label that is passed on at every step (α of Zhou et al.)."""
 
     @cached_property
     def kernels(self) -> Array:
@@ -53,7 +55,9 @@ class Clusterings:
 
         In single precision: a product with G takes as long as reading G.
         """
-        return np.stack([propagation_kernel(centers).astype(np.float32) for centers in self.centers])
+        return np.stack(
+            [propagation_kernel(centers, self.alpha).astype(np.float32) for centers in self.centers]
+        )
 
     def assign(self, Z: Array) -> Assignments:
         """Soft assignments of each row of Z (N, r) to its nearest centers, ∝ exp(−|z − c|² / width).
@@ -122,7 +126,7 @@ def assignments(at: Any, weights: Any, *, n_rows: int, n_centers: int) -> Assign
     return sparse.csr_matrix((weights.ravel(), at.ravel(), begins), shape=(n_rows, n_centers))
 
 
-def cluster(Z: Array, n_clusters: int, *, n_clusterings: int, seed: int) -> Clusterings:
+def cluster(Z: Array, n_clusters: int, *, n_clusterings: int, alpha: float, seed: int) -> Clusterings:
     """k-means clusterings of the rows Z (N, r) from several starts."""
     start = "k-means++" if len(Z) <= MANY_ROWS else "random"
     some = Z[np.random.default_rng(seed).permutation(len(Z))[:BLOCK]]
@@ -137,10 +141,10 @@ def cluster(Z: Array, n_clusters: int, *, n_clusterings: int, seed: int) -> Clus
             done(1)
     centers = np.stack(found)
     widths = np.array([np.median(_squares(some, c).min(1)) for c in centers], dtype=np.float64)
-    return Clusterings(centers, np.maximum(widths, float(np.finfo(np.float32).tiny)))
+    return Clusterings(centers, np.maximum(widths, float(np.finfo(np.float32).tiny)), alpha)
 
 
-def propagation_kernel(centers: Array) -> Array:
+def propagation_kernel(centers: Array, alpha: float) -> Array:
     """G = (I − α S)⁻¹, S = D^−½ A D^−½ with A_ij = 1 if i or j is among the other's nearest (k, k).
 
     References
@@ -155,7 +159,7 @@ def propagation_kernel(centers: Array) -> Array:
             A[i, others] = A[others, i] = 1
     root = 1 / np.sqrt(np.maximum(A.sum(1), 1))
     S = root[:, np.newaxis] * A * root
-    found: Array = linalg.inv(np.eye(k) - ALPHA * S)
+    found: Array = linalg.inv(np.eye(k) - alpha * S)
     return found
 
 

@@ -1,13 +1,12 @@
 """``SpreadingClassifier``: semi-supervised classification by label propagation over clusters."""
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -34,10 +33,15 @@ from ebse._estimators import (
     unchanged_on_error,
     warn_of_scale,
 )
-from ebse._labels import Labels, read_labels, restored_classes
+from ebse._labels import Labels, plain_classes, read_labels, restored_classes
 from ebse._stages import shown
 from ebse._validation import count, option
-from ebse.semi_supervised._class_prior import prior_probabilities, require_prior
+from ebse.semi_supervised._class_prior import (
+    plain_prior,
+    prior_probabilities,
+    require_prior,
+    restored_prior,
+)
 from ebse.semi_supervised._propagation import (
     Assignments,
     Clusterings,
@@ -121,6 +125,10 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Clusters of each clustering. More follow finer structure, fewer propagate labels further; memory and
         time grow with the square and the cube. "auto" is half of the number of distinct rows, and at least
         that of distinct labeled rows, 1,000 at most.
+    alpha : float, default 0.99
+        Part of a label that is passed on at every step from center to center, from 0 to below 1. The larger,
+        the further labels propagate: 0.99 suits clusters of complicated shape, such as images make; 0.9
+        suits tables, whose classes overlap.
     n_rounds : int, default 5
         Rounds of pseudo-labeling; 0 propagates the labels alone. All classes have the same total weight: if
         their sizes differ much give ``class_prior``; if it is unknown, 0 does less harm. Every class should
@@ -180,6 +188,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         n_clusterings: int = 6,
         n_clusters: int | str = "auto",
+        alpha: float = 0.99,
         n_rounds: int = 5,
         class_prior: Any = None,
         unlabeled_label: Any = None,
@@ -189,6 +198,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.representation = representation
         self.n_clusterings = n_clusterings
         self.n_clusters = n_clusters
+        self.alpha = alpha
         self.n_rounds = n_rounds
         self.class_prior = class_prior
         self.unlabeled_label = unlabeled_label
@@ -235,7 +245,8 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_clusters_ = self._number_of_clusters([Z for _, Z in standardized], labeled)
         self._standardizers = [one for one, _ in standardized]
         self._clusterings = [
-            cluster(Z, self.n_clusters_, n_clusterings=self.n_clusterings, seed=seed) for _, Z in standardized
+            cluster(Z, self.n_clusters_, n_clusterings=self.n_clusterings, alpha=float(self.alpha), seed=seed)
+            for _, Z in standardized
         ]
         self._key_type = key_type(X)
         self._rows = self._rows_of([Z for _, Z in standardized], self._keys(X))
@@ -508,6 +519,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _require_options(self) -> None:
         count("n_clusterings", self.n_clusterings)
         count("n_rounds", self.n_rounds, least=0)
+        _require_alpha(self.alpha)
         require_prior(self.class_prior)
         if self.n_clusters != "auto":
             if isinstance(self.n_clusters, str):
@@ -523,8 +535,8 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         names = getattr(self, "feature_names_in_", None)
         facts: dict[str, Any] = {
             "parameters": _archive.plain(self.get_params(deep=False)),
-            "class_prior": _plain_prior(self.class_prior),
-            "classes": None if self._propagation is None else _plain_classes(self.classes_),
+            "class_prior": plain_prior(self.class_prior),
+            "classes": None if self._propagation is None else plain_classes(self.classes_),
             "n_features": self.n_features_in_,
             "feature_names": None if names is None else list(names),
             "scale": self._scale,
@@ -570,14 +582,17 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             **{
                 **facts["parameters"],
                 "representation": frozen if facts["is_list"] else frozen[0],
-                "class_prior": _restored_prior(facts["class_prior"]),
+                "class_prior": restored_prior(facts["class_prior"]),
             }
         )
         Inputs.from_facts(facts).apply_to(made)
         made._key_type = {"float32": np.float32, "float64": np.float64}[facts["key_type"]]
         made.representations_ = fitted
         made._standardizers = [Standardizer.from_arrays(fitted[i], arrays, f"_{i}") for i in each]
-        made._clusterings = [Clusterings(arrays[f"centers_{i}"], arrays[f"widths_{i}"]) for i in each]
+        _require_alpha(made.alpha)
+        made._clusterings = [
+            Clusterings(arrays[f"centers_{i}"], arrays[f"widths_{i}"], float(made.alpha)) for i in each
+        ]
         made.n_clusters_ = made._clusterings[0].centers.shape[1]
         assigned = [
             assignments(
@@ -686,20 +701,6 @@ def _n_representations(state: _archive.State) -> int:
     return n
 
 
-def _plain_prior(class_prior: Any) -> Any:
-    """``class_prior`` for JSON, whose keys are always strings: a mapping as two lists."""
-    if isinstance(class_prior, pd.Series):
-        class_prior = class_prior.to_dict()
-    if not isinstance(class_prior, Mapping):
-        return class_prior
-    classes = [c.item() if isinstance(c, np.generic) else c for c in class_prior]
-    return {"classes": classes, "probabilities": [float(p) for p in class_prior.values()]}
-
-
-def _restored_prior(held: Any) -> Any:
-    return dict(zip(held["classes"], held["probabilities"], strict=True)) if isinstance(held, dict) else held
-
-
-def _plain_classes(classes: npt.NDArray[Any]) -> dict[str, Any]:
-    """Classes for JSON: words are no arrays of a safetensors file."""
-    return {"values": classes.tolist(), "dtype": classes.dtype.str}
+def _require_alpha(alpha: Any) -> None:
+    if isinstance(alpha, bool) or not isinstance(alpha, (int, float, np.number)) or not 0 <= alpha < 1:
+        raise ValueError(f"alpha must be a number from 0 to below 1, got {alpha!r}; pass 0.9, for example")
