@@ -15,6 +15,9 @@ N_SINKHORN, LARGEST_RATIO = 50, 1e6
 N_EM, CONCENTRATION = 100, 0.05
 """Steps of expectation maximization at most; pseudo-rows of each class, for every row."""
 
+CAUTION, NEARLY_EQUAL = 0.5, 0.1
+"""Power of an estimated prior, and total variation from equal classes up to which it is ignored."""
+
 
 def require_prior(class_prior: Any) -> None:
     """Refuse a ``class_prior`` that is no prior, whatever the classes are."""
@@ -103,9 +106,17 @@ def estimated_prior(answers: dict[str, Array], weights: dict[str, float]) -> tup
     probabilities", 2002.
     """
     p = sum(weights[name] * one for name, one in answers.items()) / sum(weights[name] for name in answers)
-    found = _by_em(np.asarray(p))
     each = np.stack([_by_em(one) for one in answers.values()])
-    return found, each.std(0)
+    return _by_em(np.asarray(p)), each.std(0)
+
+
+def caution(prior: Array) -> float:
+    """Power of an estimated prior in predictions: 0 for nearly equal classes, CAUTION for unequal ones.
+
+    What few labels say about the prior is often wrong, but by less than it is where classes differ much.
+    """
+    apart = float(abs(prior - 1 / len(prior)).sum() / 2)
+    return CAUTION * float(np.clip((apart - NEARLY_EQUAL) / NEARLY_EQUAL, 0, 1))
 
 
 def _by_em(p: Array) -> Array:

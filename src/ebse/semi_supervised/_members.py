@@ -17,8 +17,18 @@ COLUMNS, COMPONENTS = "propagation on columns", "propagation on components of ra
 FEATURES = "propagation on learned features"
 LINEAR, LINEAR_RANKS, TREES = "logistic regression", "logistic regression on ranks", "trees"
 N_TREES = 100
-FADE = 5.0
-"""Labels per class at which propagation and supervised members count the same."""
+PART, AGREED, ENOUGH = 0.15, 0.3, 0.7
+"""Weight of propagation with few labels, what is added where its views agree, and the kappa from which on."""
+LEARNED = 0.9
+"""Weight of propagation with few labels where features were learned: there are many rows and columns."""
+FADE = 10.0
+"""Labels per class at which the weight of propagation is half of that."""
+EXPECTED = (-0.79, 1.73, -0.10, 0.028)
+"""Accuracy by agreement of the members, 1 / number of classes, and logarithm of labels per class."""
+LEAST_SHARP, MOST_SHARP = 0.2, 20.0
+"""Powers of the probabilities, by which their mean becomes the accuracy that is expected."""
+LINEAR_PART = 0.4
+"""Part of the linear models in the rest; trees have the other part."""
 LEAST = 1e-3
 """Smallest class probability of a member: none can exclude a class alone."""
 
@@ -117,24 +127,73 @@ def restored_members(state: _archive.State) -> dict[str, Any]:
 
 
 def member_weights(answers: dict[str, Array], counts: Index) -> tuple[dict[str, float], list[str]]:
-    """Weights of the members, which sum to 1, and why each is what it is."""
+    """Weights of the members, which sum to 1, and why each is what it is.
+
+    Propagation counts more where its views agree (Cohen's kappa on rows of ``fit``, labeled or not), as they
+    do where classes are clusters, and less the more labels there are.
+    """
     n = float(counts.mean())
-    part = FADE / (FADE + n)
-    weights, why = {}, []
+    fade = FADE / (FADE + n)
     propagated = [name for name in answers if name.startswith("propagation")]
+    first, second = (answers[name].argmax(1) for name in (COLUMNS, COMPONENTS))
+    agreement = kappa(first, second, len(counts))
+    part = (PART + AGREED * float(np.clip((agreement - ENOUGH) / (1 - ENOUGH), 0, 1))) * fade
+    reason = f"{n:g} labels per class"
+    why_propagated = f"{reason}; its views agree with kappa {agreement:.2f}"
+    weights: dict[str, float] = {}
+    if FEATURES in answers:
+        part = max(part, LEARNED * fade)
+    for name in propagated:
+        held = part / len(propagated)
+        if FEATURES in answers:
+            held = part * (0.8 if name == FEATURES else 0.2 / (len(propagated) - 1))
+        weights[name] = held
     linear = [name for name in answers if name in (LINEAR, LINEAR_RANKS)]
-    for name in answers:
-        if name in propagated:
-            weights[name] = 0.5 * part / len(propagated)
-            why.append(f"unlabeled rows count less the more labels there are: {n:g} per class")
-        elif name in linear:
-            weights[name] = 0.25 / len(linear)
-            why.append("")
-        else:
-            weights[name] = 0.25 + 0.5 * (1 - part)
-            why.append("")
+    for name in linear:
+        weights[name] = (1 - part) * LINEAR_PART / len(linear)
+    if TREES in answers:
+        weights[TREES] = (1 - part) * (1 - LINEAR_PART)
     total = sum(weights.values())
+    why = [why_propagated if name in propagated else reason for name in weights]
     return {name: w / total for name, w in weights.items()}, why
+
+
+def expected_accuracy(answers: dict[str, Array], p: Array, counts: Index) -> float:
+    """Accuracy that is to be expected of predictions p (N, C), by how often the members agree with them.
+
+    A linear regression on other tables: agreement says more than the members' own confidence, which is too
+    low where trees are averaged, and too high where labels propagate.
+    """
+    n_classes = p.shape[1]
+    predicted = p.argmax(1)
+    agreement = float(np.mean([(one.argmax(1) == predicted).mean() for one in answers.values()]))
+    offset, slope, of_classes, of_labels = EXPECTED
+    found = offset + slope * agreement + of_classes / n_classes + of_labels * np.log(counts.mean())
+    return float(np.clip(found, 1 / n_classes + 0.02, 0.99))
+
+
+def sharpness(p: Array, accuracy: float) -> float:
+    """The power γ with which p^γ, normalized, has this mean confidence (mean over rows of the largest)."""
+    logs = np.log(p)
+    logs -= logs.max(1, keepdims=True)
+    low, high = LEAST_SHARP, MOST_SHARP
+    for _ in range(30):
+        middle = float(np.sqrt(low * high))
+        confidence = float((1 / np.exp(middle * logs).sum(1)).mean())
+        low, high = (middle, high) if confidence < accuracy else (low, middle)
+    return float(np.sqrt(low * high))
+
+
+def kappa(a: Index, b: Index, n_classes: int) -> float:
+    """Cohen's kappa of two predictions: agreement beyond that of chance, 1 at most.
+
+    References
+    ----------
+    J. Cohen, "A coefficient of agreement for nominal scales", 1960.
+    """
+    frequencies = [np.bincount(x, minlength=n_classes) / len(x) for x in (a, b)]
+    by_chance = float(frequencies[0] @ frequencies[1])
+    return (float((a == b).mean()) - by_chance) / max(1 - by_chance, 1e-9)
 
 
 def combined(

@@ -31,6 +31,7 @@ from ebse._labels import Labels, plain_classes, read_labels, restored_classes
 from ebse._stages import shown, stage
 from ebse._validation import option
 from ebse.semi_supervised._class_prior import (
+    caution,
     estimated_prior,
     plain_prior,
     prior_probabilities,
@@ -44,9 +45,11 @@ from ebse.semi_supervised._members import (
     FEATURES,
     Linear,
     combined,
+    expected_accuracy,
     fitted_members,
     member_weights,
     restored_members,
+    sharpness,
 )
 from ebse.semi_supervised.spreading import SpreadingClassifier
 
@@ -62,8 +65,6 @@ MANY_COLUMNS, MANY_ROWS = 100, 5_000
 """Numeric columns and rows from which on features are learned."""
 N_SAMPLE = 2_000
 """Rows of ``fit`` by which members are compared and the class prior is estimated."""
-CAUTION = 0.5
-"""Power of an estimated class prior: half of what it says, as estimates from few labels are poor."""
 ONE_CLASS, LARGE_PRIOR, DISAGREE = 0.95, 0.8, 0.4
 """Warnings: most rows predicted as one class of a smaller prior; two members that disagree on more rows."""
 
@@ -383,6 +384,10 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.class_prior_ = pd.DataFrame(
             {"class": labels.classes, "probability": self._prior, "standard error": error}
         )
+        self._sharpness = 1.0
+        nothing = np.zeros(len(self._sample), dtype=bool), np.empty(0, dtype=np.intp)
+        p = self._combined(some, *nothing)
+        self._sharpness = sharpness(p, expected_accuracy(some, p, counts))
         self._warn_of_result(some)
         return self
 
@@ -408,9 +413,10 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _combined(self, answers: dict[str, Array], labeled: Any, at: Index) -> Array:
         """Class probabilities by all members and the class prior; of labeled rows their labels."""
-        power = CAUTION if self._estimates_prior() else 0.0
+        power = caution(self._prior) if self._estimates_prior() else 0.0
         own = set() if self._estimates_prior() else set(self._supervised)
-        p = combined(answers, self._weights, self._prior, power=power, without_prior=own)
+        p = combined(answers, self._weights, self._prior, power=power, without_prior=own) ** self._sharpness
+        p /= p.sum(1, keepdims=True)
         p[labeled] = self._propagators[COLUMNS]._known.frequencies[at]
         return p
 
@@ -563,6 +569,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "feature_names": None if names is None else list(names),
             "seed": self._seed,
             "members": self.members_.to_dict("list") if has_labels else None,
+            "sharpness": self._sharpness if has_labels else 1.0,
             "propagators": list(self._propagators),
             "linear": [],
         }
@@ -613,6 +620,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         made.members_ = pd.DataFrame(facts["members"])
         made._weights = dict(zip(made.members_["member"], made.members_["weight"], strict=True))
         made._prior, made._answers, made._distributions = arrays["prior"], {}, None
+        made._sharpness = float(facts["sharpness"])
         made.class_prior_ = pd.DataFrame(
             {"class": made.classes_, "probability": made._prior, "standard error": arrays["prior_error"]}
         )
@@ -626,6 +634,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             set(self._weights) == {*self._propagators, *self._supervised},
             all(isinstance(w, float) and w >= 0 for w in self._weights.values()),
             self._prior.shape == (n,),
+            0 < self._sharpness < np.inf,
             bool((self._prior > 0).all()),
             len(self._table.columns) == self.n_features_in_,
             COLUMNS in self._propagators,
