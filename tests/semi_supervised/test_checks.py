@@ -9,7 +9,7 @@ from ebse.semi_supervised import SlowFeatures
 
 ESTIMATORS = [
     SpreadingClassifier(n_clusterings=2, random_state=0),
-    ContrastiveFeatures(4, n_hidden=16, n_updates=60, batch_size=32, random_state=0),
+    ContrastiveFeatures(4, n_hidden=8, n_updates=5, batch_size=16, random_state=0),
     SlowFeatures(n_components=3, n_random=5, random_state=0),
 ]
 
