@@ -11,8 +11,8 @@ from ebse.models import RestrictedBoltzmannEnsemble, exact
 from examples import ensemble
 from kernels.single import WEIGHTS, single, threads
 from kernels.single import ensemble as wide
-from memory import peak_growth
 from monte_carlo import means_depart
+from peak_memory import peak_growth
 
 
 @pytest.fixture(autouse=True)

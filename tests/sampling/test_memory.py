@@ -11,7 +11,7 @@ from ebse.laws import Bernoulli, Gaussian, Law, Point
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.sampling import State, clamped_sweeps, explicit_sweeps
 from ebse.sampling._row_sweeps import pass_over_rows
-from memory import peak_growth
+from peak_memory import peak_growth
 
 
 class LargestTensor(TorchDispatchMode):
