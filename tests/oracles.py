@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -113,16 +114,21 @@ def rbm_energy(v: Any, h: Any, W: Any, b: Any, c: Any) -> float:
     return -total
 
 
+@lru_cache(maxsize=1_000)
+def _expected_exponential(law: Law, element: tuple[int, ...], t: float) -> float:
+    """E[exp(t θ)] of one element; binary units have two values of t only, in many states."""
+    return law_expectation(law, element, lambda x: math.exp(t * x))
+
+
 def ensemble_weight(laws: dict[str, Law], v: Any, h: Any) -> float:
     """∫ P(θ) exp(−E(v, h, θ)) dθ of a restricted Boltzmann ensemble, one parameter at a time."""
     weight = 1.0
     for i in range(len(v)):
-        weight *= law_expectation(laws["b"], (i,), lambda x, i=i: math.exp(x * v[i]))  # type: ignore[misc]
+        weight *= _expected_exponential(laws["b"], (i,), float(v[i]))
         for j in range(len(h)):
-            t = v[i] * h[j]
-            weight *= law_expectation(laws["W"], (i, j), lambda x, t=t: math.exp(x * t))  # type: ignore[misc]
+            weight *= _expected_exponential(laws["W"], (i, j), float(v[i] * h[j]))
     for j in range(len(h)):
-        weight *= law_expectation(laws["c"], (j,), lambda x, j=j: math.exp(x * h[j]))  # type: ignore[misc]
+        weight *= _expected_exponential(laws["c"], (j,), float(h[j]))
     return weight
 
 

@@ -1,12 +1,14 @@
 """Numbers of threads: one where more would spend their time waiting for each other."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import final
 
 import torch
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 SMALL = 2**16
 """Connections below which one thread is faster, and far faster where other programs keep a core busy."""
@@ -23,12 +25,18 @@ SHORTEST, LONGEST = 0.5, 8.0
 def one_thread() -> Iterator[None]:
     """Limit torch, BLAS and OpenMP to one thread of this process; restore them afterwards."""
     before = torch.get_num_threads()
-    with threadpool_limits(1):
+    with _pools(len(sys.modules)).limit(limits=1):
         torch.set_num_threads(1)
         try:
             yield
         finally:
             torch.set_num_threads(before)
+
+
+@lru_cache(maxsize=1)
+def _pools(n_modules: int) -> ThreadpoolController:
+    """The libraries with threads; searched for again, which takes milliseconds, after imports only."""
+    return ThreadpoolController()
 
 
 @contextmanager

@@ -24,7 +24,9 @@ def rows(n: int = 60, seed: int = 0) -> tuple[npt.NDArray[np.float32], npt.NDArr
 @cache
 def fitted(**parameters: Any) -> RBSE:
     """Fitted once for all tests, which must not change it."""
-    return RBSE(K, random_state=0, **({"n_epochs": 300, "batch_size": 20} | parameters)).fit(rows()[0])
+    return RBSE(
+        K, random_state=0, **({"n_epochs": 120, "batch_size": 20, "learning_rate": 0.25} | parameters)
+    ).fit(rows()[0])
 
 
 def interrupt_at(n: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ ESTIMATORS = [
     RBSE(4, law="point", n_epochs=2),
     RBSE(4, visible="real", n_epochs=2),
     RBSE(4, visible="real", law="gaussian", n_epochs=2),
-    RBSEClassifier(RBSE(8, n_epochs=5), n_draws=3),
+    RBSEClassifier(RBSE(8, n_epochs=5), n_draws=3, n_sweeps=1),
 ]
 
 

@@ -30,7 +30,7 @@ Options = dict[str, Any]
 
 
 def classifier(**options: Any) -> RBSEClassifier:
-    return RBSEClassifier(FrozenEstimator(fitted()), **({"random_state": 0} | options))
+    return RBSEClassifier(FrozenEstimator(fitted()), **({"n_sweeps": 2, "random_state": 0} | options))
 
 
 def few_labels(y: Any = Y) -> npt.NDArray[Any]:
@@ -72,7 +72,7 @@ def test_draw_noise_is_that_of_the_law(law: str, draw_noise: Any, expected: Opti
 
 
 def test_two_labels_per_class_suffice_for_two_clear_classes() -> None:
-    assert classifier().fit(X[FEW], Y[FEW]).score(X, Y) > 0.85
+    assert classifier(n_sweeps="auto").fit(X[FEW], Y[FEW]).score(X, Y) > 0.85
 
 
 def test_an_unfitted_ensemble_is_fitted_to_all_rows_and_a_frozen_one_is_not() -> None:
@@ -237,10 +237,10 @@ def test_rows_of_other_types() -> None:
 def test_chains_are_as_long_as_they_stay_correlated(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = {20: 0.8, 30: 0.61, 40: 0.59, 50: 0.7}
     monkeypatch.setattr(module, "start_correlation", lambda rbse, X, n_sweeps, *, seed: kept[n_sweeps])
-    made = classifier().fit(X[FEW], Y[FEW])
+    made = classifier(n_sweeps="auto").fit(X[FEW], Y[FEW])
     assert (made.n_sweeps_, made.source_) == (30, "posterior")
     monkeypatch.setattr(module, "start_correlation", lambda rbse, X, n_sweeps, *, seed: 0.1)
-    still = classifier().fit(X[FEW], Y[FEW])
+    still = classifier(n_sweeps="auto").fit(X[FEW], Y[FEW])
     assert (still.n_sweeps_, still.source_) == (0, "mean")
     np.testing.assert_allclose(still.representations(X), fitted().transform(X)[:, None], rtol=1e-5)
     given = classifier(n_sweeps=0).fit(X[FEW], Y[FEW])
@@ -267,6 +267,7 @@ def test_episodes_share_the_draws_of_a_frozen_ensemble(
 ) -> None:
     """One call of sample_transform gives the accuracies of a fit in every episode."""
     monkeypatch.setattr(module, "LEAST_CORRELATION", -1.0)
+    monkeypatch.setattr(module, "LENGTHS", (2, 3))
     made = classifier(n_sweeps=n_sweeps)
     calls, sample_transform = [], RBSE.sample_transform
 
@@ -276,12 +277,12 @@ def test_episodes_share_the_draws_of_a_frozen_ensemble(
         return sample_transform(self, X, *arguments, **options)
 
     monkeypatch.setattr(RBSE, "sample_transform", counted)
-    setting: Options = {"n_shots": [2, 4], "n_queries": 5, "n_episodes": 6, "random_state": 0}
+    setting: Options = {"n_shots": [2, 4], "n_queries": 5, "n_episodes": 3, "random_state": 0}
     found = few_shot({"draws": made}, X, Y, **setting)
     assert len(calls) == 1
     monkeypatch.setattr(RBSEClassifier, "represented", lambda self, X: (self, X))
     apart = few_shot({"draws": made}, X, Y, **setting)
-    assert len(calls) > 20
+    assert len(calls) > 10
     np.testing.assert_array_equal(found.rows.accuracy, apart.rows.accuracy)
 
 
@@ -390,7 +391,7 @@ def test_an_interruption_says_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> N
         raise KeyboardInterrupt
 
     monkeypatch.setattr(RBSE, "fit", interrupted)
-    made = RBSEClassifier(RBSE(3))
+    made = RBSEClassifier(RBSE(3, n_epochs=3))
     with pytest.raises(KeyboardInterrupt, match=r"nothing of it is kept; fit it by itself"):
         made.fit(X[FEW], Y[FEW])
     with pytest.raises(NotFittedError):

@@ -1,8 +1,5 @@
 """Plots of components: images, or a heat map of a table."""
 
-import subprocess
-import sys
-
 import pandas as pd
 import pytest
 
@@ -27,13 +24,3 @@ def test_a_table_is_a_heat_map() -> None:
     assert [label.get_text() for label in named.get_xticklabels()] == list(frame.columns)
     squares = RBSE(4, n_epochs=1).fit(X[:, :9]).plot_components()
     assert squares.axes[0].images[0].get_array().shape == (3, 3)  # type: ignore[union-attr]
-
-
-def test_matplotlib_is_imported_when_something_is_plotted() -> None:
-    code = (
-        "import sys, numpy as np; from ebse.ensemble import RBSE, RBSEClassifier; "
-        "rbse = RBSE.from_rbm((np.zeros((4, 2)), np.zeros(4), np.zeros(2))); "
-        "assert 'matplotlib' not in sys.modules; rbse.plot_components(); assert 'matplotlib' in sys.modules"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr

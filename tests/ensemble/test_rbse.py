@@ -130,7 +130,7 @@ def test_fitted_attributes() -> None:
     np.testing.assert_allclose(
         rbse.effective_components_, np.log(1 - p + p * np.exp(W)), rtol=1e-3, atol=1e-5
     )
-    assert len(rbse.history_) == rbse.n_iter_ == 300
+    assert len(rbse.history_) == rbse.n_iter_ == rbse.n_epochs
     assert fitted(law="gaussian").sigma_.shape == (K, D)
     assert not hasattr(rbse, "sigma_")
     assert not hasattr(fitted(law="gaussian"), "keep_prob_")
@@ -200,17 +200,20 @@ def test_samples_look_like_the_data() -> None:
 def test_imputed_entries_have_their_distribution() -> None:
     """E[v_i | rest] by enumeration of one missing unit, and the known ones untouched."""
     rbse = fitted()
-    row = X[0].copy()
-    row[3] = np.nan
-    both = np.stack([np.where(np.isnan(row), x, row) for x in (0, 1)]).astype(np.float32)
-    expected = 1 / (1 + np.exp(-float(np.diff(rbse.score_samples(both))[0])))
-    # Equal rows have the same random numbers: vary the seed instead.
-    many = [rbse.impute(row[None], n_sweeps=40, random_state=seed)[0] for seed in range(300)]
-    found = many[0]
-    entries = torch.tensor([[filled[3]] for filled in many], dtype=torch.float64)
-    assert not means_depart(entries, torch.tensor([expected], dtype=torch.float64))
-    assert means_depart(entries, torch.tensor([1 - expected], dtype=torch.float64))
-    np.testing.assert_array_equal(np.delete(found, 3), np.delete(row, 3))
+    # Equal rows have the same random numbers: each row of a class in which the unit is mostly on occurs once.
+    many, y = rows(1_000)
+    many[:, 3] = 0
+    missing = np.unique(many[y == 0], axis=0)
+    missing[:, 3] = np.nan
+    off, on = (rbse.score_samples(np.where(np.isnan(missing), np.float32(x), missing)) for x in (0, 1))
+    expected = torch.from_numpy(1 / (1 + np.exp(off.astype(np.float64) - on)))
+    filled = rbse.impute(missing, n_sweeps=40, random_state=0)
+    entries = torch.from_numpy(filled[:, 3]).double()
+    zero = torch.zeros(1, dtype=torch.float64)
+    assert not means_depart((entries - expected).unsqueeze(-1), zero)
+    assert means_depart((entries - 1 + expected).unsqueeze(-1), zero)
+    np.testing.assert_array_equal(np.delete(filled, 3, axis=1), np.delete(missing, 3, axis=1))
+    row = missing[0]
     drawn = rbse.impute(np.stack([row, X[1]]), method="draw", n_sweeps=3, random_state=0)
     assert drawn[0, 3] in (0, 1)
     np.testing.assert_array_equal(drawn[1], X[1])

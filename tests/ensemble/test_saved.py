@@ -49,6 +49,7 @@ def test_a_classifier_predicts_the_same_after_loading(
     labels: Any, n_sweeps: Any, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "LEAST_CORRELATION", -1.0)
+    monkeypatch.setattr(module, "LENGTHS", (2, 3))
     made = RBSEClassifier(FrozenEstimator(fitted()), n_draws=3, n_sweeps=n_sweeps, random_state=0)
     made.fit(X[:20], labels[:20], X_unlabeled=X[20:])
     made.save(path)

@@ -43,21 +43,19 @@ def cases() -> list[tuple[Law, list[Tensor]]]:
 
 
 @pytest.mark.parametrize(("law", "leaves"), cases(), ids=str)
-@pytest.mark.parametrize("t", [-1.0, 0.0, 1e-9, 1.0])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_values_and_gradients_are_finite(
-    law: Law, leaves: list[Tensor], t: float, dtype: torch.dtype
-) -> None:
+def test_values_and_gradients_are_finite(law: Law, leaves: list[Tensor], dtype: torch.dtype) -> None:
     leaves = [x.detach().to(dtype).requires_grad_() for x in leaves]
     law = type(law)(*leaves)
-    tilt = torch.tensor([t], dtype=dtype, requires_grad=True)
-    K = law.log_mgf(tilt)
-    slopes = torch.autograd.grad(K.sum(), [*leaves, tilt])
-    found = [K, law.mean(t), law.variance(t), *slopes]
-    found.append(law.sample(tilt.expand(100, 1), generator=torch.Generator().manual_seed(0)))
-    for x in found:
-        assert torch.isfinite(x).all()
-    assert (law.variance(t) >= 0).all()
+    for t in (-1.0, 0.0, 1e-9, 1.0):
+        tilt = torch.tensor([t], dtype=dtype, requires_grad=True)
+        K = law.log_mgf(tilt)
+        slopes = torch.autograd.grad(K.sum(), [*leaves, tilt])
+        found = [K, law.mean(t), law.variance(t), *slopes]
+        found.append(law.sample(tilt.expand(100, 1), generator=torch.Generator().manual_seed(0)))
+        for x in found:
+            assert torch.isfinite(x).all(), t
+        assert (law.variance(t) >= 0).all(), t
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -25,7 +25,7 @@ from ebse.sampling import (
 from examples import LAWS, ensemble
 from monte_carlo import FAILURE_RATE, means_depart, states_depart
 
-N = 100_000
+N = 40_000
 MIXES = [(name, "point", "point") for name in sorted(LAWS)]
 MIXES += [("bernoulli", "gaussian", "levels"), ("gaussian", "bernoulli", "laplace")]
 Small = RestrictedBoltzmannEnsemble

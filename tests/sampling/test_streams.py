@@ -24,7 +24,7 @@ from examples import LAWS, ensemble
 from kernels.single import single
 from monte_carlo import means_depart, states_depart
 
-N = 100_000
+N = 40_000
 
 
 def start(small: RestrictedBoltzmannEnsemble, generator: torch.Generator) -> tuple[State, Tensor]:

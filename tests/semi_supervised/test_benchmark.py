@@ -1,16 +1,16 @@
 """The benchmark of relabeling runs, and its probabilities agree."""
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "relabel.py"
+import pytest
+
+from scripts import ROOT, start
 
 
-def test_the_benchmark_runs() -> None:
-    found = subprocess.run([sys.executable, SCRIPT, "--tiny"], capture_output=True, text=True, check=True)
-    assert "300 rows, 6 x 20 clusters, 1 thread" in found.stdout
-    difference = re.search(r"largest difference of probabilities (\S+)", found.stdout)
+def test_the_benchmark_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    start(ROOT / "benchmarks" / "relabel.py", "--tiny", monkeypatch=monkeypatch)
+    shown = capsys.readouterr().out
+    assert "300 rows, 6 x 20 clusters, 1 thread" in shown
+    difference = re.search(r"largest difference of probabilities (\S+)", shown)
     assert difference is not None
     assert float(difference[1]) <= 1e-7

@@ -40,7 +40,7 @@ def test_the_right_prior_helps_and_a_wrong_one_harms() -> None:
     strip = rng.random((500, 2)) * [1, 0.02]
     kind = (strip[:, 0] > 0.8).astype(int)
     priors: dict[str, Any] = {"plain": None, "right": {0: 0.8, 1: 0.2}, "wrong": {0: 0.2, 1: 0.8}}
-    spreading = SpreadingClassifier(n_clusterings=2, random_state=0).fit(strip)
+    spreading = SpreadingClassifier(n_clusters=50, n_clusterings=2, random_state=0).fit(strip)
     found: dict[str, list[float]] = {name: [] for name in priors}
     for _ in range(30):
         first = np.array([rng.choice(np.flatnonzero(kind == c)) for c in (0, 1)])

@@ -173,7 +173,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> X, digits = load_digits(return_X_y=True)
+    >>> X, digits = load_digits(n_class=5, return_X_y=True)
     >>> y = [int(digit) if i < 50 else None for i, digit in enumerate(digits)]
     >>> spreading = SpreadingClassifier(random_state=0).fit(X, y)
     >>> bool((spreading.transduction_ == digits).mean() > 0.85)
