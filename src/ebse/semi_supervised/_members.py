@@ -25,6 +25,8 @@ FADE = 10.0
 """Labels per class at which the weight of propagation is half of that."""
 EXPECTED = (-0.79, 1.73, -0.10, 0.028)
 """Accuracy by agreement of the members, 1 / number of classes, and logarithm of labels per class."""
+LEAST_FOLDS, MOST_FOLDS, FEW_TREES = 3, 5, 30
+"""Folds of cross-validation, no more than the smallest class has labels, and trees in each."""
 LEAST_SHARP, MOST_SHARP = 0.2, 20.0
 """Powers of the probabilities, by which their mean becomes the accuracy that is expected."""
 LINEAR_PART = 0.4
@@ -77,11 +79,11 @@ class Forest:
         self.trees, self._fitted = trees, fitted
 
     @classmethod
-    def fitted(cls, X: Array, target: Index, *, seed: int) -> "Forest":
+    def fitted(cls, X: Array, target: Index, *, seed: int, n_trees: int = N_TREES) -> "Forest":
         """Of labeled rows X (L, P), in which every class has the same weight."""
         from sklearn.ensemble import ExtraTreesClassifier
 
-        made = ExtraTreesClassifier(N_TREES, class_weight="balanced", random_state=seed).fit(X, target)
+        made = ExtraTreesClassifier(n_trees, class_weight="balanced", random_state=seed).fit(X, target)
         return cls(Trees.of(made), made)
 
     def __call__(self, views: Views) -> Array:
@@ -170,6 +172,24 @@ def expected_accuracy(answers: dict[str, Array], p: Array, counts: Index) -> flo
     offset, slope, of_classes, of_labels = EXPECTED
     found = offset + slope * agreement + of_classes / n_classes + of_labels * np.log(counts.mean())
     return float(np.clip(found, 1 / n_classes + 0.02, 0.99))
+
+
+def cross_validated(views: Views, target: Index, n_classes: int, *, seed: int) -> Array | None:
+    """Recall of each class (C,) of supervised members by cross-validation; None where labels are too few."""
+    from sklearn.model_selection import StratifiedKFold
+
+    n_folds = min(MOST_FOLDS, int(np.bincount(target, minlength=n_classes).min()))
+    if n_folds < LEAST_FOLDS:
+        return None
+    right = np.zeros(len(target), dtype=bool)
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+    for train, test in folds.split(views.standard, target):
+        inside, outside = (Views(*(view[rows] for view in views)) for rows in (train, test))
+        linear = fitted_linear(inside, "standard", target[train], n_classes)
+        forest = Forest.fitted(inside.standard, target[train], n_trees=FEW_TREES, seed=seed)
+        p = LINEAR_PART * linear(outside) + (1 - LINEAR_PART) * forest(outside)
+        right[test] = p.argmax(1) == target[test]
+    return np.array([right[target == c].mean() for c in range(n_classes)])
 
 
 def sharpness(p: Array, accuracy: float) -> float:

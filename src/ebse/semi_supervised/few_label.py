@@ -45,6 +45,7 @@ from ebse.semi_supervised._members import (
     FEATURES,
     Linear,
     combined,
+    cross_validated,
     expected_accuracy,
     fitted_members,
     member_weights,
@@ -203,6 +204,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         self._seed = seed_of(self.random_state)
         self._supervised: dict[str, Any] = {}
+        self._recall: Array | None = None
         with stage("columns"):
             self._table = Table.learned(frame, self.columns, seed=self._seed)
             self.columns_ = self._table.described()
@@ -366,6 +368,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if members == "all" or not known:
             with stage("classifiers"):
                 self._supervised = fitted_members(rows.views, target, len(counts), seed=self._seed)
+                self._recall = cross_validated(rows.views, target, len(counts), seed=self._seed)
             self._answers: dict[str, Array] = {}
         self._distributions: Array | None = None
         some = self._sampled_answers()
@@ -387,7 +390,11 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._sharpness = 1.0
         nothing = np.zeros(len(self._sample), dtype=bool), np.empty(0, dtype=np.intp)
         p = self._combined(some, *nothing)
-        self._sharpness = sharpness(p, expected_accuracy(some, p, counts))
+        expected = expected_accuracy(some, p, counts)
+        if self._recall is not None:
+            # Members that learn from labels alone, half of it: together with propagation they are better.
+            expected = (expected + float(self._recall @ self._prior)) / 2
+        self._sharpness = sharpness(p, expected)
         self._warn_of_result(some)
         return self
 
@@ -576,6 +583,8 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         arrays: dict[str, Array] = {"sample": self._sample, "center": self._center, "axes": self._axes}
         if has_labels:
             arrays["prior"] = self._prior
+            if self._recall is not None:
+                arrays["recall"] = self._recall
             arrays["prior_error"] = self.class_prior_["standard error"].to_numpy()
         if self._features is not None and not _archive.is_ours(self._features):
             raise TypeError(
@@ -620,7 +629,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         made.members_ = pd.DataFrame(facts["members"])
         made._weights = dict(zip(made.members_["member"], made.members_["weight"], strict=True))
         made._prior, made._answers, made._distributions = arrays["prior"], {}, None
-        made._sharpness = float(facts["sharpness"])
+        made._sharpness, made._recall = float(facts["sharpness"]), arrays.get("recall")
         made.class_prior_ = pd.DataFrame(
             {"class": made.classes_, "probability": made._prior, "standard error": arrays["prior_error"]}
         )
@@ -635,6 +644,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             all(isinstance(w, float) and w >= 0 for w in self._weights.values()),
             self._prior.shape == (n,),
             0 < self._sharpness < np.inf,
+            self._recall is None or self._recall.shape == (n,),
             bool((self._prior > 0).all()),
             len(self._table.columns) == self.n_features_in_,
             COLUMNS in self._propagators,
