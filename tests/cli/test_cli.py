@@ -18,7 +18,7 @@ SMALL = "--n-episodes 2 --n-queries 3 --n-components 8 --n-epochs 1 --n-draws 2 
 
 
 def test_an_experiment_and_its_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], rendered: None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run, page = tmp_path / "run", tmp_path / "page.html"
     assert (
