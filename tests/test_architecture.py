@@ -2,7 +2,7 @@
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -58,15 +58,23 @@ FORBIDDEN = [
 ]
 
 
-def imports() -> Iterator[tuple[str, str, str]]:
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """The syntax tree of every file in the package."""
+    return {path: ast.parse(path.read_text()) for path in SOURCE.rglob("*.py")}
+
+
+@cache
+def imports() -> list[tuple[str, str, str]]:
     """(file, importing package, imported package) of every import in the package."""
-    for path in SOURCE.rglob("*.py"):
+    found = []
+    for path, tree in trees().items():
         relative = path.relative_to(SOURCE)
         package = relative.parts[0].removesuffix(".py")
         if package == "__init__":
             # It names what is public, and belongs to no package.
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree):
             names: list[str] = []
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
@@ -75,7 +83,8 @@ def imports() -> Iterator[tuple[str, str, str]]:
             for name in names:
                 parts = name.split(".")
                 if parts[0] == "ebse" and len(parts) > 1 and parts[1] in PACKAGES:
-                    yield str(relative), package, parts[1]
+                    found.append((str(relative), package, parts[1]))
+    return found
 
 
 def test_every_package_is_listed() -> None:
@@ -98,8 +107,8 @@ def test_seams_stay_clean(package: str, other: str) -> None:
 def test_only_the_command_line_prints() -> None:
     printing = [
         str(path.relative_to(SOURCE))
-        for path in SOURCE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for path, tree in trees().items()
+        for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     ]
     assert set(printing) <= {"cli/demo.py", "cli/_show.py"}

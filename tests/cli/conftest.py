@@ -13,6 +13,7 @@ from cli.bad_runs import Bad
 from cli.lines import SMALL, assert_refused, ran
 from ebse._stages import Stage
 from ebse.cli._show import _Lines
+from rendering import skip_rendering
 
 Copy = Callable[[str, Path], Path]
 
@@ -38,6 +39,18 @@ def two_groups(path: Path, n_labels: int) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
+@pytest.fixture
+def rendered() -> None:
+    """For tests in which the figures of pages are rendered."""
+
+
+@pytest.fixture(autouse=True)
+def unrendered(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In all other tests they are made, but not rendered, which takes most of the time of a small fit."""
+    if "rendered" not in request.fixturenames:
+        skip_rendering(monkeypatch)
+
+
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the runs "run", "plain", "stopped" and "propagated", and their data."""
@@ -47,6 +60,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     two_groups(folder / "all.csv", 60)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
+        skip_rendering(patch)
         assert ran(f"fit rows.csv --label kind --out run --json {SMALL}", patch) == 0
         assert ran(f"fit rows.csv --drop kind --out plain --json {SMALL}", patch) == 0
         assert ran("fit few.csv --label kind --model spreading --out propagated --json", patch) == 0

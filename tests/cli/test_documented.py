@@ -3,7 +3,6 @@
 import doctest
 import re
 import shlex
-import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -11,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ebse.cli.app import app, main
+from scripts import ROOT, start
 
-ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -36,15 +35,15 @@ def said_as_expected(expected: str, got: str) -> bool:
 
 
 def executed(line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    capsys.readouterr()
     program, *arguments = (
         str(ROOT / word) if word.startswith("examples/") else word for word in shlex.split(line)
     )
     if program == "python":
-        done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True)
-        return done.stdout
+        start(Path(arguments[0]), *arguments[1:], monkeypatch=monkeypatch)
+        return capsys.readouterr().out
     assert program == "ebse"
     monkeypatch.setattr(sys, "argv", [program, *arguments])
-    capsys.readouterr()
     with suppress(SystemExit):
         main()
     said = capsys.readouterr()

@@ -283,7 +283,7 @@ def test_edited_arrays_never_end_in_a_traceback(
     assert n_refused > 20
 
 
-def test_a_dollar_in_a_column_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dollar_in_a_column_name(folder: Path, monkeypatch: pytest.MonkeyPatch, rendered: None) -> None:
     (folder / "t.csv").write_bytes(labeled(few_labels()).replace(b"a,b,", b"a$_{,$b$,"))
     assert ran(f"fit t.csv --label kind {SMALL} --json", monkeypatch) == 0
     assert (folder / "runs/t/report.html").exists()

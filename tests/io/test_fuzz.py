@@ -1,7 +1,6 @@
 """Whatever a file holds, reading it gives finite rows or an error in words."""
 
 import gzip
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,32 +25,33 @@ def often(test: Test) -> Test:
         max_examples=200,
         deadline=None,
         derandomize=True,
-        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+        suppress_health_check=[HealthCheck.too_slow],
     )(test)
 
 
-def assert_read_or_refused(name: str, content: bytes, **options: Any) -> None:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One for all examples: each writes the files that it reads."""
+    return tmp_path_factory.mktemp("fuzz")
+
+
+def assert_read_or_refused(path: Path, content: bytes, **options: Any) -> None:
     """Rows of the shape claimed, or an error that a command line can show."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / name
-        path.write_bytes(content)
-        try:
-            rows = read_rows(path, **options)
-        except (ValueError, OSError) as error:
-            said = str(error)
-        else:
-            said = ""
-        if said:
-            assert name in said or "--" in said
-            return
-        n, d = rows.X.shape
-        assert n >= 2
-        assert d == len(rows.names) >= 1
-        assert rows.X.dtype.kind in "uf"
-        allowed = ~np.isinf(rows.X) if options.get("missing") else np.isfinite(rows.X)
-        assert allowed.all()
-        assert rows.shape is None or rows.shape[0] * rows.shape[1] == d
-        assert rows.labels is None or rows.labels.shape == (n,)
+    path.write_bytes(content)
+    try:
+        rows = read_rows(path, **options)
+    except (ValueError, OSError) as error:
+        said = str(error)
+        assert path.name in said or "--" in said
+        return
+    n, d = rows.X.shape
+    assert n >= 2
+    assert d == len(rows.names) >= 1
+    assert rows.X.dtype.kind in "uf"
+    allowed = ~np.isinf(rows.X) if options.get("missing") else np.isfinite(rows.X)
+    assert allowed.all()
+    assert rows.shape is None or rows.shape[0] * rows.shape[1] == d
+    assert rows.labels is None or rows.labels.shape == (n,)
 
 
 @st.composite
@@ -70,9 +70,11 @@ WORDS = st.text(st.sampled_from('ab01.,;\t\n\r" eE+-_x\0?é'), max_size=80)
 
 @often
 @given(st.one_of(st.text(max_size=80), WORDS), st.booleans(), st.sampled_from([None, "a", "0", ""]))
-def test_any_text(text: str, missing: bool, label: str | None) -> None:
+def test_any_text(folder: Path, text: str, missing: bool, label: str | None) -> None:
     for name in ("x.csv", "x.tsv"):
-        assert_read_or_refused(name, text.encode(errors="surrogatepass"), missing=missing, label=label)
+        assert_read_or_refused(
+            folder / name, text.encode(errors="surrogatepass"), missing=missing, label=label
+        )
 
 
 @often
@@ -80,8 +82,8 @@ def test_any_text(text: str, missing: bool, label: str | None) -> None:
     st.lists(st.sampled_from(LINES), max_size=6),
     st.sampled_from([",", ";", "tab", " ", '"', "\n", "\r", "0"]),
 )
-def test_lines_and_delimiters(lines: list[str], delimiter: str) -> None:
-    assert_read_or_refused("x.csv", "\n".join(lines).encode(), delimiter=delimiter)
+def test_lines_and_delimiters(folder: Path, lines: list[str], delimiter: str) -> None:
+    assert_read_or_refused(folder / "x.csv", "\n".join(lines).encode(), delimiter=delimiter)
 
 
 CELLS = st.sampled_from(
@@ -129,13 +131,13 @@ CELLS = st.sampled_from(
     st.sampled_from([None, "a", "c"]),
 )
 def test_pandas_and_the_line_reader_agree(
-    cells: list[list[str]], end: str, names: str, missing: bool, label: str | None
+    folder: Path, cells: list[list[str]], end: str, names: str, missing: bool, label: str | None
 ) -> None:
     """The fast reader gives the rows of the line reader, or leaves the table to it."""
     text = end.join([names, *(",".join(line) for line in cells)])
     found = []
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        path = Path(folder) / "x.csv"
+    with pytest.MonkeyPatch.context() as patch:
+        path = folder / "x.csv"
         path.write_bytes(text.encode())
         for fast in (True, False):
             if not fast:
@@ -171,25 +173,27 @@ def test_escaped_cells_survive(text: str) -> None:
 
 @often
 @given(st.binary(max_size=80))
-def test_any_bytes(content: bytes) -> None:
+def test_any_bytes(folder: Path, content: bytes) -> None:
     for name in ("x.csv", "x.npy", "x.npz", "x.idx"):
-        assert_read_or_refused(name, content)
-    assert_read_or_refused("x.idx", b"\0\0\x08" + content)
-    assert_read_or_refused("x.npz", b"PK\x05\x06" + content)
+        assert_read_or_refused(folder / name, content)
+    assert_read_or_refused(folder / "x.idx", b"\0\0\x08" + content)
+    assert_read_or_refused(folder / "x.npz", b"PK\x05\x06" + content)
 
 
 @often
 @given(damaged(npy(BITS[:9].astype(float))), damaged(npy(GRAY)))
-def test_damaged_arrays(rows: bytes, images: bytes) -> None:
-    assert_read_or_refused("x.npy", rows)
-    assert_read_or_refused("x.npy", images, missing=True)
+def test_damaged_arrays(folder: Path, rows: bytes, images: bytes) -> None:
+    assert_read_or_refused(folder / "x.npy", rows)
+    assert_read_or_refused(folder / "x.npy", images, missing=True)
 
 
 @often
 @given(st.text(st.sampled_from("{}()[]',:<>|fiuOUVMm48 0123-+*#\n\\x\"descrfortran_ordershape"), max_size=80))
-def test_any_header(text: str) -> None:
+def test_any_header(folder: Path, text: str) -> None:
     header = text.encode() + b"\n"
-    assert_read_or_refused("x.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    assert_read_or_refused(
+        folder / "x.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    )
 
 
 @often
@@ -202,22 +206,22 @@ def test_any_header(text: str) -> None:
     st.booleans(),
     st.integers(0, 400),
 )
-def test_claims_of_headers(kind: str, shape: list[int], fortran: bool, held: int) -> None:
+def test_claims_of_headers(folder: Path, kind: str, shape: list[int], fortran: bool, held: int) -> None:
     header = repr({"descr": kind, "fortran_order": fortran, "shape": tuple(shape)}).encode() + b"\n"
     content = b"\x93NUMPY\x02\x00" + len(header).to_bytes(4, "little") + header + bytes(held)
-    assert_read_or_refused("x.npy", content)
+    assert_read_or_refused(folder / "x.npy", content)
 
 
 @often
 @given(
     damaged(npz(X=BITS[:5], y=np.arange(5))), st.sampled_from([None, "X", "y"]), st.sampled_from([None, "y"])
 )
-def test_damaged_archives(content: bytes, array: str | None, label: str | None) -> None:
-    assert_read_or_refused("x.npz", content, array=array, label=label)
+def test_damaged_archives(folder: Path, content: bytes, array: str | None, label: str | None) -> None:
+    assert_read_or_refused(folder / "x.npz", content, array=array, label=label)
 
 
 @often
 @given(damaged(idx(GRAY)), damaged(gzip.compress(idx(GRAY), mtime=0)))
-def test_damaged_images(plain: bytes, compressed: bytes) -> None:
-    assert_read_or_refused("x-idx3-ubyte", plain)
-    assert_read_or_refused("x-idx3-ubyte.gz", compressed)
+def test_damaged_images(folder: Path, plain: bytes, compressed: bytes) -> None:
+    assert_read_or_refused(folder / "x-idx3-ubyte", plain)
+    assert_read_or_refused(folder / "x-idx3-ubyte.gz", compressed)

@@ -8,9 +8,9 @@ import pytest
 from ebse.paper import OneShotConfig, run_one_shot
 
 SMALL: dict[str, Any] = {
-    "n_episodes": 3,
+    "n_episodes": 2,
     "n_queries": 5,
-    "n_components": 12,
+    "n_components": 30,
     "n_epochs": 2,
     "algorithm_1_epochs": 1,
     "n_draws": 2,

@@ -12,8 +12,9 @@ from ebse.datasets import load_mnist_sample
 from ebse.paper import ManifoldsConfig, demo_parts
 from ebse.paper.demo import MARK, ONE_SHOT
 from ebse.paper.one_shot_config import OneShotConfig
-from ebse.workflow.run_folder import Step
+from ebse.workflow.run_folder import Step, read_results
 from paper.conftest import SMALL
+from rendering import skip_rendering
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 """Models in these tests are trained for two epochs."""
@@ -27,10 +28,13 @@ DIGITS = OneShotConfig(**SMALL, laws=("point", "bernoulli"), propagation=("pixel
 def test_the_demo_says_what_it_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    curves, digits = CURVES, DIGITS
+
     def small(out: Path, *, n_workers: int) -> object:
-        return demo_parts(out, manifolds=CURVES, one_shot=DIGITS)
+        return demo_parts(out, manifolds=curves, one_shot=digits)
 
     out = tmp_path / "demo"
+    skip_rendering(monkeypatch)
     monkeypatch.setattr(command, "demo_parts", small)
     monkeypatch.setattr("sys.argv", ["demo", "--out", str(out)])
     assert command.main() == 0
@@ -45,7 +49,11 @@ def test_the_demo_says_what_it_found(
     assert "<h2>Points near a curve (section 3.1)</h2>" in (out / "report.html").read_text()
     # A second demo replaces the first.
     (out / "one-shot" / "old").touch()
+    curves = replace(CURVES, laws=("point",))
+    digits = replace(DIGITS, laws=("point",), propagation=(), methods=("pixels",))
     assert command.main() == 0
+    found = [row for row in read_results(out / "one-shot") if row["kind"] == "accuracy"]
+    assert {row["method"] for row in found} == {"pixels"}
     assert not (out / "one-shot" / "old").exists()
     # What is not a demo's stays as it is.
     (out / MARK).unlink()
@@ -84,7 +92,6 @@ def test_labels_and_test_rows_of_the_demo_are_not_trained_on() -> None:
 def test_the_numbers_of_the_demo(tmp_path: Path) -> None:
     """Chain-sampled models gain over the mean of the RBM, and label propagation over logistic regression."""
     from ebse.report.summaries import accuracies, difference
-    from ebse.workflow.run_folder import read_results
 
     config = replace(ONE_SHOT, seeds=(7,))
     _, (_, folder, steps) = demo_parts(tmp_path, one_shot=config)

@@ -45,7 +45,7 @@ def test_every_method_has_its_rows(run: Path) -> None:
     expected: set[tuple[Any, ...]] = {(None, m, k) for m in fixed for k in (1, 2)}
     expected |= {(s, m, k) for s in (3, 5) for m in trained for k in (1, 2)}
     assert set(found) == expected
-    assert all(len(x) == 3 and 0 <= min(x) <= max(x) <= 1 for x in found.values())
+    assert all(len(x) == 2 and 0 <= min(x) <= max(x) <= 1 for x in found.values())
     assert sum(row["kind"] == "training" for row in read_results(run)) == 10
     with np.load(run / "pictures.npz", allow_pickle=False) as pictures:
         names = {"filters", "keep_prob", "samples", "chain", "posterior", "chain_sampled"}

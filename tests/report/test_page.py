@@ -1,19 +1,37 @@
 """The report page: numbers of the rows, escaped text, nothing from elsewhere."""
 
+import io
 import json
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
+from PIL import Image
 
 from ebse.report import drawings, page, write_report
 from ebse.report.claims import CLAIMS, Verdict
 from ebse.report.findings import manifold_findings, one_shot_findings, one_shot_stats
 from ebse.report.summaries import BySeed, accuracies, aligned_claims, checked_claims, difference, interval
 from ebse.workflow.run_folder import CONFIG, FORMAT, ROWS
+from rendering import skip_rendering
+
+
+@pytest.fixture(autouse=True)
+def unrendered(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are made but not rendered where a test is about the text of a page."""
+    if "rendered" not in request.fixturenames:
+        skip_rendering(monkeypatch)
+
+
+@pytest.fixture
+def rendered() -> None:
+    """For tests in which figures are rendered."""
 
 
 def accuracy(method: str, values: list[float], seed: int | None = None, n_shots: int = 1) -> dict[str, Any]:
@@ -37,6 +55,17 @@ ROWS_OF_TWO_SEEDS = [
     accuracy("Bernoulli posterior samples", [0.52, 0.53, 0.56], seed=1),
     accuracy("Bernoulli chain-sampled models", [0.60, 0.62, 0.65], seed=0),
     accuracy("Bernoulli chain-sampled models", [0.62, 0.64, 0.67], seed=1),
+]
+
+
+TRAINING = [
+    {
+        "kind": "training",
+        "seed": 0,
+        "model": "point",
+        "seconds": 1.0,
+        "history": [{"epoch": 1.0, "pseudo_log_likelihood": -3.0}],
+    }
 ]
 
 
@@ -124,17 +153,8 @@ def test_claims_have_their_verdicts() -> None:
     assert "+11.0" in aligned_claims(accuracies(ROWS_OF_TWO_SEEDS, 1))
 
 
-def test_numbers_of_the_rows_are_on_the_page(tmp_path: Path) -> None:
-    rows = [
-        *ROWS_OF_TWO_SEEDS,
-        {
-            "kind": "training",
-            "seed": 0,
-            "model": "point",
-            "seconds": 1.0,
-            "history": [{"epoch": 1.0, "pseudo_log_likelihood": -3.0}],
-        },
-    ]
+def test_numbers_of_the_rows_are_on_the_page(tmp_path: Path, rendered: None) -> None:
+    rows = [*ROWS_OF_TWO_SEEDS, *TRAINING]
     path = write_report([made(tmp_path / "run", rows)], tmp_path / "deep" / "report.html")
     page = Page(path)
     assert "+10.3 (+8.9 to +11.8)" in page.cells
@@ -195,7 +215,7 @@ def test_other_folders_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "r.html").exists()
 
 
-def test_figures_as_files(tmp_path: Path) -> None:
+def test_figures_as_files(tmp_path: Path, rendered: None, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [
         *ROWS_OF_TWO_SEEDS,
         {"kind": "training", "seed": 0, "model": "point", "seconds": 1.0, "history": []},
@@ -205,6 +225,7 @@ def test_figures_as_files(tmp_path: Path) -> None:
     found = sorted((tmp_path / "figures").iterdir())
     assert [path.name for path in found] == ["run-dots.png", "run-training.png"]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in found)
+    skip_rendering(monkeypatch)
     write_report([run], tmp_path / "r.html")
     assert len(list(tmp_path.iterdir())) == 3
 
@@ -324,7 +345,7 @@ def test_names_of_users_are_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["$5", "$a$ and $b$", r"$\notacommand$", "a_$x^$", "$"])
-def test_dollars_are_drawn_as_dollars(name: str) -> None:
+def test_dollars_are_drawn_as_dollars(name: str, rendered: None) -> None:
     """With mathematics on, matplotlib refuses or changes these names."""
     from matplotlib.mathtext import MathTextParser
 
@@ -332,11 +353,37 @@ def test_dollars_are_drawn_as_dollars(name: str) -> None:
         parsed: list[str] = []
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(MathTextParser, "parse", lambda self, text, *_: parsed.append(text))
-            png = page._png(lambda: drawings.class_bars({name: 1, "b": 2}, {name: 3}), page.LIGHT, 50)
-        assert png.startswith(b"\x89PNG")
+            pngs = page._pngs(lambda: drawings.class_bars({name: 1, "b": 2}, {name: 3}), 50)
+        assert [png[:4] for png in pngs] == [b"\x89PNG"] * 2
         return parsed
 
     assert texts() == []
+
+
+def pixels(png: bytes) -> Any:
+    return np.asarray(Image.open(io.BytesIO(png)).convert("RGBA"))
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: drawings.class_bars({"a": 1, "b": 2}, {"a": 3}),
+        lambda: drawings.heat_map(np.eye(2), ["a", "b"], label="row", signed=True),
+        lambda: drawings.learning_curves(TRAINING),
+    ],
+    ids=["bars", "heat map", "legend"],
+)
+def test_only_the_text_of_a_figure_is_dark_or_light(draw: Callable[[], Figure], rendered: None) -> None:
+    """A dark figure is the figure that is drawn in dark colors from the beginning."""
+    light, dark = map(pixels, page._pngs(draw, 50))
+    assert light.shape == dark.shape
+    np.testing.assert_array_equal(light[..., 3], dark[..., 3])
+    settings: Any = {name: page.DARK if x == page.LIGHT else x for name, x in page.STYLE.items()}
+    with mpl.rc_context(settings):
+        file = io.BytesIO()
+        draw().savefig(file, format="png", dpi=50, facecolor="none")
+    np.testing.assert_array_equal(dark, pixels(file.getvalue()))
+    assert not np.array_equal(light, dark)
 
 
 def test_a_damaged_table_of_predictions_is_refused(tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """Claims of section 3.1 and Figure 2: rows in, numbers and figures out."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ebse._atomic import in_place
+from ebse.report import page
 from ebse.report.claims import CLAIMS, Row, claims_table, figures_table, verdicts
 from ebse.report.figure2 import figure2
 
@@ -60,6 +62,7 @@ def test_tables_hold_the_numbers() -> None:
 
 
 def test_the_figure_has_a_row_of_panels_for_each_law() -> None:
+    """In both widths, and it is rendered."""
     rng = np.random.default_rng(0)
     points = {name: rng.random((30, 2)) for name in ("training", "test", "outliers", "few")}
     points |= {f"{name}_images": rng.random((30, 7, 2)) for name in ("test", "outlier", "few")}
@@ -68,6 +71,12 @@ def test_the_figure_has_a_row_of_panels_for_each_law() -> None:
     assert [axes.get_ylabel() for axes in figure.axes[::4]] == ["RBM", "Gaussian RBSE"]
     narrow = figure2({"point": points, "gaussian": points}, narrow=True)
     assert [axes.get_title() for axes in narrow.axes[:2]] == ["RBM", "Gaussian\nRBSE"]
+    for each in (figure, narrow):
+        light, dark = page._pngs(
+            partial(figure2, {"point": points, "gaussian": points}, narrow=each is narrow), 40
+        )
+        assert light[:4] == dark[:4] == b"\x89PNG"
+        assert light != dark
 
 
 def test_writes_are_atomic(tmp_path: Path) -> None:

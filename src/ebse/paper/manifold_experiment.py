@@ -165,8 +165,11 @@ def run_jobs(
     if n_workers == 1:
         yield from (run_job(config, *job) for job in jobs)
         return
-    # spawn: a forked process would inherit the threads of torch in an unknown state.
-    context = multiprocessing.get_context("spawn")
+    # Not fork: a process would inherit the threads of torch in an unknown state. The server of forkserver
+    # runs nothing, and imports torch once for all processes.
+    able = "forkserver" in multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("forkserver" if able else "spawn")
+    context.set_forkserver_preload([__name__])
     pool = ProcessPoolExecutor(n_workers, mp_context=context, initializer=_one_thread)
     try:
         for job in as_completed([pool.submit(run_job, config, *job) for job in jobs]):

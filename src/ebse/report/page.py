@@ -3,13 +3,15 @@
 import base64
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
 import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from ebse import __version__
 from ebse._atomic import in_place
@@ -17,11 +19,16 @@ from ebse.report.findings import WORDS
 from ebse.report.parts import Pair, Part, Picture, Section
 from ebse.report.sections import section
 
-LIGHT = {"text.color": "#1d2530", "axes.labelcolor": "#1d2530", "axes.edgecolor": "#8a93a0"}
-DARK = {"text.color": "#e3e8ee", "axes.labelcolor": "#e3e8ee", "axes.edgecolor": "#8a93a0"}
+LIGHT, DARK = "#1d2530", "#e3e8ee"
+"""Colors of text on light and on dark pages; all other colors are readable on both."""
 STYLE = {
+    "text.color": LIGHT,
+    "axes.labelcolor": LIGHT,
+    "axes.edgecolor": "#8a93a0",
     "xtick.color": "#8a93a0",
     "ytick.color": "#8a93a0",
+    "xtick.labelcolor": LIGHT,
+    "ytick.labelcolor": LIGHT,
     "axes.facecolor": "none",
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -66,7 +73,7 @@ def write_report(
         for each in sections:
             for picture in _pictures(each.parts):
                 with in_place(Path(figures) / f"{each.name}-{picture.name}.png") as temporary:
-                    temporary.write_bytes(_png(picture.draw, LIGHT, DPI, background="white"))
+                    temporary.write_bytes(_pngs(picture.draw, DPI, (LIGHT,), background="white")[0])
     return path
 
 
@@ -113,25 +120,37 @@ class _Drawn(NamedTuple):
 
 
 def _drawn(picture: Picture) -> _Drawn:
-    urls = [_url(picture.draw, colors, DPI) for colors in (LIGHT, DARK)]
+    pngs = _pngs(picture.draw, DPI)
     if picture.narrow is not None:
-        urls += [_url(picture.narrow, colors, NARROW_DPI) for colors in (LIGHT, DARK)]
-    return _Drawn(*urls)
+        pngs += _pngs(picture.narrow, NARROW_DPI)
+    return _Drawn(*(f"data:image/png;base64,{base64.b64encode(png).decode()}" for png in pngs))
 
 
-def _url(draw: Callable[[], Figure], colors: Mapping[str, str], dpi: int) -> str:
-    return f"data:image/png;base64,{base64.b64encode(_png(draw, colors, dpi)).decode()}"
-
-
-def _png(
-    draw: Callable[[], Figure], colors: Mapping[str, str], dpi: int, *, background: str = "none"
-) -> bytes:
-    labels = {"xtick.labelcolor": colors["text.color"], "ytick.labelcolor": colors["text.color"]}
-    settings: dict[str, Any] = {**STYLE, **colors, **labels}
-    with mpl.rc_context(settings):  # type: ignore[arg-type]
-        file = io.BytesIO()
-        draw().savefig(file, format="png", dpi=dpi, facecolor=background)
-    return file.getvalue()
+def _pngs(
+    draw: Callable[[], Figure],
+    dpi: int,
+    colors: Sequence[str] = (LIGHT, DARK),
+    *,
+    background: str = "none",
+) -> list[bytes]:
+    """A figure with its text in each of several colors; laid out once, which takes longest."""
+    found = []
+    settings: Any = {**STYLE, "figure.dpi": dpi}
+    with mpl.rc_context(settings):
+        figure = draw()
+        figure.set_facecolor(background)
+        canvas, layout = FigureCanvasAgg(figure), figure.get_layout_engine()
+        assert layout is not None
+        layout.execute(figure)
+        figure.set_layout_engine("none")
+        inked = [text for text in figure.findobj(Text) if text.get_color() == LIGHT]
+        for color in colors:
+            for text in inked:
+                text.set_color(color)
+            file = io.BytesIO()
+            canvas.print_png(file)  # type: ignore[no-untyped-call]
+            found.append(file.getvalue())
+    return found
 
 
 def _pictures(parts: Sequence[Part]) -> Iterator[Picture]:
