@@ -238,6 +238,16 @@ def in_blocks(function: Callable[[Tensor], Tensor], v: Any, width: int) -> Array
     return np.concatenate(parts)
 
 
+def in_double(ensemble: Ensemble) -> Ensemble:
+    """The same ensemble in double precision."""
+    return ensemble.with_laws(
+        **{
+            letter: law.with_alpha({name: x.double() for name, x in law.alpha.items()})
+            for letter, law in ensemble.laws.items()
+        }
+    )
+
+
 def draw_rows(
     ensemble: Ensemble, v: Any, n_draws: int, *, source: Source, n_sweeps: int, read: Read, seed: int
 ) -> Array:

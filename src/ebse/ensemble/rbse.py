@@ -28,6 +28,7 @@ from ebse.ensemble.draws import (
     draw_rows,
     impute_rows,
     in_blocks,
+    in_double,
     map_back,
     reconstruction_errors,
     sample_rows,
@@ -280,8 +281,14 @@ class RBSE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
     def transform(self, X: Any) -> Array:
         """Mean representation P(h | v) of each row, with θ integrated out: (n_rows, n_components)."""
         v, dtype = self._rows(X)
-        ensemble = self._ensemble().frozen()
-        return in_blocks(ensemble.mean_h_given_v, v, ensemble.K).astype(dtype, copy=False)
+        ensemble = self._ensemble()
+        if self.visible == "real":
+            # In single precision a sum of products depends on the other rows of a block in its last bit.
+            double = in_double(ensemble).frozen()
+            mean = in_blocks(lambda v: double.mean_h_given_v(v.double()), v, ensemble.K)
+        else:
+            mean = in_blocks(ensemble.frozen().mean_h_given_v, v, ensemble.K)
+        return mean.astype(dtype, copy=False)
 
     def inverse_transform(self, H: Any) -> Array:
         """Features (n_rows, n_features) of hidden means H (n_rows, n_components): P(v | h) by E[θ]."""
