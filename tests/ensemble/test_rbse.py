@@ -266,12 +266,27 @@ def test_saved_and_loaded(law: str, tmp_path: Path) -> None:
     assert clone(RBSE.load(tmp_path / "laplace.safetensors")).fit(X).partial_fit(X).n_iter_ > 1
 
 
+def searched(n_jobs: int | None = None) -> Any:
+    model = RBSE(n_epochs=2, random_state=0)
+    search = GridSearchCV(model, {"n_components": [2, 4]}, cv=2, n_jobs=n_jobs).fit(X)
+    assert search.best_score_ == max(search.cv_results_["mean_test_score"])
+    return search.cv_results_["mean_test_score"]
+
+
+@pytest.mark.slow
+def test_a_grid_is_searched_by_several_processes() -> None:
+    torch.set_default_dtype(torch.float32)  # what a fresh process has
+    try:
+        np.testing.assert_allclose(searched(n_jobs=2), searched(), rtol=1e-6)
+    finally:
+        torch.set_default_dtype(torch.float64)
+
+
 def test_pipelines_grids_and_frames() -> None:
     frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(D)])
     out = RBSE(K, n_epochs=1, random_state=0).set_output(transform="pandas").fit(frame).transform(frame)
     assert list(out.columns) == [f"rbse{j}" for j in range(K)]
-    search = GridSearchCV(RBSE(n_epochs=2, random_state=0), {"n_components": [2, 4]}, cv=2, n_jobs=2).fit(X)
-    assert search.best_score_ == max(search.cv_results_["mean_test_score"])
+    searched()
     pipe = make_pipeline(RBSE(K, n_epochs=20, random_state=0), LogisticRegression()).fit(X, Y)
     assert pipe.score(X, Y) > 0.8
     frozen = make_pipeline(FrozenEstimator(fitted()), LogisticRegression()).fit(X, Y)

@@ -20,9 +20,9 @@ LINES = ["a,b,c", "0,1,1", "1,0,0.5", '"1",0,x', "0,,nan", "\ufeff"]
 
 
 def often(test: Test) -> Test:
-    """Two hundred examples, the same ones every time."""
+    """A hundred examples, the same ones every time."""
     return settings(
-        max_examples=200,
+        max_examples=100,
         deadline=None,
         derandomize=True,
         suppress_health_check=[HealthCheck.too_slow],

@@ -92,6 +92,7 @@ def test_same_seed_same_row() -> None:
     assert row(1) != row(2)
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_rows() -> None:
     def rows(n_workers: int) -> list[tuple[str, float]]:
         results = run_jobs(TINY, n_workers=n_workers)
