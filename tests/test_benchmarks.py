@@ -32,6 +32,7 @@ def test_every_script_is_started_here() -> None:
         "relabel",
         "semi_supervised",
         "speed",
+        "tables",
     }
 
 
@@ -58,6 +59,19 @@ def test_semi_supervised(
     printed = capsys.readouterr().out
     assert "No module named 'umap'" in printed or "import of umap halted" in printed
     assert printed.count("left out: ") == 3
+
+
+def test_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.json"
+    methods = ("FewLabelClassifier", "logistic regression", "1-NN", "Poisson learning")
+    options = ("--tiny", "--json", str(path), "--methods", *methods)
+    start(BENCHMARKS / "tables.py", *options, monkeypatch=monkeypatch)
+    rows = json.loads(path.read_text())
+    assert {row["method"] for row in rows} == set(methods[:3])
+    assert all(0 <= row["accuracy"] <= 1 for row in rows)
+    printed = capsys.readouterr().out
+    assert "left out: Poisson learning" in printed
+    assert "Mean rank among FewLabelClassifier, logistic regression, 1-NN;" in printed
 
 
 def test_likelihood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
