@@ -52,6 +52,7 @@ from ebse.semi_supervised._members import (
     restored_members,
     sharpness,
 )
+from ebse.semi_supervised._standardize import n_distinct
 from ebse.semi_supervised.spreading import SpreadingClassifier
 
 Array = npt.NDArray[Any]
@@ -60,6 +61,11 @@ Index = npt.NDArray[np.intp]
 MEMBERS = ("all", "propagation")
 N_CLUSTERINGS, ALPHA = 3, 0.9
 """Of each view, and how far labels propagate: less than in images, as classes of tables overlap."""
+MOST_CLUSTERS, ROWS_PER_CLUSTER = 1_000, 5
+"""Clusters at most, and rows for each at least: with few labels fewer clusters than rows / 2 do better."""
+DIMENSIONS_PER_ROW = 5
+"""One more row per cluster for so many effective dimensions: where there are many, new rows are nearer to the
+means of large clusters than to any row (hubs)."""
 N_COMPONENTS = 10
 """Principal components of the ranks: in many columns a few rows are near neighbors of all others (hubs)."""
 MANY_COLUMNS, MANY_ROWS = 100, 5_000
@@ -212,9 +218,12 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._learn_views(views)
         rows = self._rows_of(views)
         self._propagators = {
-            name: SpreadingClassifier(n_clusterings=N_CLUSTERINGS, alpha=ALPHA, random_state=self._seed).fit(
-                Z
-            )
+            name: SpreadingClassifier(
+                n_clusterings=N_CLUSTERINGS,
+                n_clusters=_number_of_clusters(Z),
+                alpha=ALPHA,
+                random_state=self._seed,
+            ).fit(Z)
             for name, Z in rows.spreads.items()
         }
         self._kept: Rows | None = rows
@@ -670,6 +679,19 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 def _prefixed(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:
     return {f"{prefix}.{name}": x for name, x in arrays.items()}
+
+
+def _number_of_clusters(Z: Array) -> int:
+    """Clusters of the rows Z (N, r): fewer, the more dimensions they fill.
+
+    Effective dimensions are (Σ λ)² / Σ λ² of the eigenvalues λ of the covariance.
+    """
+    centered = Z - Z.mean(0)
+    covariance = centered.T @ centered / len(Z)
+    squares = float((covariance**2).sum())
+    dimensions = float(np.trace(covariance)) ** 2 / squares if squares > 0 else 1.0
+    per_cluster = max(ROWS_PER_CLUSTER, dimensions / DIMENSIONS_PER_ROW)
+    return int(max(1, min(MOST_CLUSTERS, max(len(Z) / per_cluster, 2), n_distinct(Z))))
 
 
 def _sample(n: int, seed: int) -> Index:
