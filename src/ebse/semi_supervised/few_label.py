@@ -379,6 +379,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 self._supervised = fitted_members(rows.views, target, len(counts), seed=self._seed)
                 self._recall = cross_validated(rows.views, target, len(counts), seed=self._seed)
             self._answers: dict[str, Array] = {}
+            self._sampled: dict[str, Array] = {}
         self._distributions: Array | None = None
         some = self._sampled_answers()
         self._weights, why = member_weights(some, counts)
@@ -411,8 +412,10 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Answers of the members for some rows of ``fit``; after ``load``, of propagation alone."""
         found = {name: self._propagated(name, self._sample) for name in self._propagators}
         if self._kept is not None:
-            views = Views(*(view[self._sample] for view in self._kept.views))
-            found |= {name: one(views) for name, one in self._supervised.items()}
+            if not self._sampled:
+                views = Views(*(view[self._sample] for view in self._kept.views))
+                self._sampled = {name: one(views) for name, one in self._supervised.items()}
+            found |= self._sampled
         return found
 
     def _propagated(self, name: str, rows: Index | slice) -> Array:
@@ -638,6 +641,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         made.members_ = pd.DataFrame(facts["members"])
         made._weights = dict(zip(made.members_["member"], made.members_["weight"], strict=True))
         made._prior, made._answers, made._distributions = arrays["prior"], {}, None
+        made._sampled = {}
         made._sharpness, made._recall = float(facts["sharpness"]), arrays.get("recall")
         made.class_prior_ = pd.DataFrame(
             {"class": made.classes_, "probability": made._prior, "standard error": arrays["prior_error"]}
