@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from cli.bad_files import BITS, GRAY, NAMES, idx, labeled, npy, npz
@@ -266,6 +267,17 @@ def test_evaluation_is_kept_once(
     before = held(folder / "run")
     assert answer("evaluate run rows.csv --shots 1 --n-episodes 2", monkeypatch, capsys)["rows"]
     assert held(folder / "run") == before
+
+
+def test_evaluation_uses_as_many_labels_as_there_are(
+    folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    """By default of 1, 2 and 5 labels those that leave a row of each class to test."""
+    copied("run", folder)
+    table = pd.read_csv(copied("rows.csv", folder))
+    table.groupby("kind").head(3).to_csv(folder / "few_labels.csv", index=False)
+    found = answer("evaluate run few_labels.csv --n-episodes 2", monkeypatch, capsys)["rows"]
+    assert {row["n_shots"] for row in found} == {1, 2}
 
 
 def test_output_for_people(
