@@ -615,7 +615,8 @@ class Table:
         numbers = [
             name for name, (one, kind) in found.items() if one.form == NUMBER and kind.kind != "drop"
         ]
-        common = len(numbers) == sum(kind.kind != "drop" for _, kind in found.values()) and on_common_scale(
+        n_used = sum(kind.kind != "drop" for _, kind in found.values())
+        common = 0 < n_used == len(numbers) and on_common_scale(
             _stacked([found[name][0].values for name in numbers])
         )
         if common:
