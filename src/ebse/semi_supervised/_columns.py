@@ -6,6 +6,7 @@ Every column has variance 1 in total, however many features it has, and a text m
 """
 
 import datetime
+import decimal
 import re
 import warnings
 from collections.abc import Mapping
@@ -49,7 +50,11 @@ MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "<na>", 
 """Entries of words, in lower case, that stand for a missing value."""
 IDENTIFIERS = re.compile(r"(.*[_ .-])?(id|uuid|guid|index|key|nr|no|number)|unnamed.*|row.*", re.IGNORECASE)
 """Names of columns that number the rows."""
-DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ]\d{1,2}:\d{2}.*)?")
+DATE = re.compile(r"(\d{1,4})[-/.](\d{1,2})[-/.](\d{1,4})([T ]\d{1,2}:\d{2}.*)?")
+NUMBERS = (bool, int, float, decimal.Decimal, np.bool_, np.number)
+"""Types of entries that are numbers."""
+FORMS = NUMBER, WORD, DAY, DAY_FIRST = "number", "word", "date", "date, day first"
+"""Forms of a column. Words with the day first, such as 01/02/2020, must be read so in other rows, too."""
 
 
 class Views(NamedTuple):
@@ -123,7 +128,7 @@ class Raw(NamedTuple):
     values: Column
     """float64, datetime64, or str objects; missing entries are NaN, NaT or None."""
     form: str
-    """"number", "date" or "word"."""
+    """One of FORMS."""
 
 
 def raw(column: Column, name: Any, *, form: str | None = None) -> Raw:
@@ -133,54 +138,52 @@ def raw(column: Column, name: Any, *, form: str | None = None) -> Raw:
     """
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        column = column.astype(object)
+        intervals = isinstance(dtype.categories, pd.IntervalIndex)
+        column = (column.cat.rename_categories(str) if intervals else column).astype(object)
         dtype = column.dtype
     kind = getattr(dtype, "kind", "O")
     if kind == "M" or isinstance(dtype, pd.DatetimeTZDtype):
-        found = Raw(pd.to_datetime(column, utc=True).dt.tz_localize(None), "date")
+        found = Raw(pd.to_datetime(column, utc=True).dt.tz_localize(None), DAY)
     elif kind == "m":
-        found = Raw(column.dt.total_seconds() / 86_400, "number")
+        found = Raw(column.dt.total_seconds() / 86_400, NUMBER)
     elif kind in "biuf":
-        found = Raw(_finite(column.astype("float64"), name), "number")
+        found = Raw(_finite(column.astype("float64"), name), NUMBER)
     else:
-        found = _of_objects(column, name)
-    if form is None or found.form == form:
+        found = _of_objects(column, name, day_first=form == DAY_FIRST)
+    if form is None or found.form == form or {found.form, form} == {DAY, DAY_FIRST}:
         return found
     return Raw(_converted(found, form), form)
 
 
 def _converted(found: Raw, form: str) -> Column:
     """Entries in another form; those that have none are missing."""
-    if form == "word":
+    if form == WORD:
         words = found.values.astype(object).where(found.values.notna(), None)
-        if found.form == "number":
+        if found.form == NUMBER:
             # 1.0 of a column that has become a float is the word 1.
             return words.map(lambda x: None if x is None else str(int(x)) if x == int(x) else str(x))
         return words.map(lambda x: None if x is None else str(x))
-    if form == "date":
-        return (
-            pd.to_datetime(found.values, errors="coerce")
-            if found.form == "word"
-            else pd.Series(pd.NaT, index=found.values.index)
-        )
+    if form in (DAY, DAY_FIRST):
+        words = found.values if found.form == WORD else pd.Series(None, index=found.values.index, dtype=object)
+        return _dates(words, day_first=form == DAY_FIRST)
     return (
         pd.to_numeric(found.values, errors="coerce")
-        if found.form == "word"
+        if found.form == WORD
         else pd.Series(np.nan, index=found.values.index)
     )
 
 
-def _of_objects(column: Column, name: Any) -> Raw:
+def _of_objects(column: Column, name: Any, *, day_first: bool) -> Raw:
     """A column of Python objects: numbers, dates or words."""
     entries = column.astype(object)
     missing = entries.isna()
     some = entries[~missing]
     if len(some) and some.map(lambda x: isinstance(x, (datetime.date, np.datetime64))).all():
         dates = pd.to_datetime(entries.where(~missing, None), utc=True, errors="coerce")
-        return Raw(dates.dt.tz_localize(None), "date")
-    if some.map(lambda x: isinstance(x, (bool, int, float, np.bool_, np.number))).all():
-        return Raw(_finite(entries.where(~missing, np.nan).astype("float64"), name), "number")
-    odd = [x for x in some if not isinstance(x, (str, bool, int, float, np.bool_, np.number, datetime.date))]
+        return Raw(dates.dt.tz_localize(None), DAY)
+    if some.map(lambda x: isinstance(x, NUMBERS)).all():
+        return Raw(_finite(entries.where(~missing, np.nan).astype("float64"), name), NUMBER)
+    odd = [x for x in some if not isinstance(x, (str, *NUMBERS, datetime.date))]
     if odd:
         raise TypeError(
             f"column {name!r} must hold words, numbers or dates, got {type(odd[0]).__name__}: each argument "
@@ -191,21 +194,45 @@ def _of_objects(column: Column, name: Any) -> Raw:
     words = words.where(words.notna(), None)
     numbers = pd.to_numeric(words, errors="coerce")
     if (numbers.notna() == words.notna()).all() and words.notna().any():
-        return Raw(_finite(numbers.astype("float64"), name), "number")
-    dates = _dates(words)
-    return Raw(words, "word") if dates is None else Raw(dates, "date")
-
-
-def _dates(words: Column) -> Column | None:
-    """Words as dates; None if some are not."""
+        return Raw(_finite(numbers.astype("float64"), name), NUMBER)
     some = words.dropna()
-    if not len(some) or not all(DATE.fullmatch(word) for word in some):
+    if len(some) and all(DATE.fullmatch(word) for word in some):
+        day_first = day_first or _day_first(some)
+        dates = _dates(words, day_first=day_first)
+        if (dates.notna() == words.notna()).all():
+            return Raw(dates, DAY_FIRST if day_first else DAY)
+    return Raw(words, WORD)
+
+
+def _day_first(words: Column) -> bool:
+    """Whether dates have the day before the month: 25/12/2020 says so, and 1.2.2020, as points are written so."""
+    parts = [re.split("[-/.]", word, maxsplit=2) for word in words]
+    short = [(int(first), int(second)) for first, second, _ in parts if len(first) <= 2]
+    if any(first > 12 or second > 12 for first, second in short):
+        return all(second <= 12 for _, second in short)
+    return bool(short) and "." in words.iloc[0][:3]
+
+
+def _dates(words: Column, *, day_first: bool) -> Column:
+    """Words as dates; those that are none are missing."""
+    written = words.map(lambda word: _year_first(word, day_first=day_first))
+    found = pd.to_datetime(written, format="mixed", errors="coerce", utc=True)
+    return found.dt.tz_localize(None)
+
+
+def _year_first(word: Any, *, day_first: bool) -> str | None:
+    """A date as year-month-day, for a parser that would otherwise guess the order in every row."""
+    parts = DATE.fullmatch(word) if isinstance(word, str) else None
+    if parts is None:
         return None
-    for day_first in (bool(re.match(r"\d{1,2}\.", some.iloc[0])), True):
-        found = pd.to_datetime(words, format="mixed", dayfirst=day_first, errors="coerce", utc=True)
-        if (found.notna() == words.notna()).all():
-            return found.dt.tz_localize(None)
-    return None
+    first, second, third, time = parts.groups()
+    if len(first) > 2:
+        year, month, day = first, second, third
+    else:
+        month, day, year = (second, first, third) if day_first else (first, second, third)
+    # Years of two digits as POSIX has them.
+    century = 0 if len(year) > 2 else 2000 if int(year) < 69 else 1900
+    return f"{century + int(year):04d}-{int(month):02d}-{int(day):02d}{time or ''}"
 
 
 def _finite(values: Column, name: Any) -> Column:
@@ -234,11 +261,11 @@ def kind_of(found: Raw, name: Any) -> Kind:
         if n < len(values):
             return Kind("binary", f"one value{gaps}: present or missing")
         return Kind("drop", "constant")
-    if found.form == "date":
+    if found.form in (DAY, DAY_FIRST):
         return Kind("date", f"dates{gaps}")
     if n_levels == 2:
         return Kind("binary", f"two values{gaps}")
-    if found.form == "number":
+    if found.form == NUMBER:
         return _kind_of_numbers(some, n_levels, name, gaps)
     return _kind_of_words(some, n_levels, gaps)
 
@@ -354,8 +381,13 @@ class Quantities:
     def from_state(cls, state: _archive.State) -> "Quantities":
         """The coder of a file."""
         quantiles, facts = state.arrays["quantiles"], state.arrays["facts"]
-        if quantiles.ndim != 2 or facts.shape != (6, quantiles.shape[1]):
+        if quantiles.ndim != 2 or len(quantiles) < 2 or facts.shape != (6, quantiles.shape[1]):
             raise ValueError(f"quantiles of shape {quantiles.shape} and facts of shape {facts.shape}")
+        scales, part = (facts[2], [] if state.facts["common"] else facts[4]), facts[5]
+        if (np.diff(quantiles, axis=0) < 0).any() or any(np.any(x <= 0) for x in scales):
+            raise ValueError("quantiles must ascend, and standard deviations be positive")
+        if (part < 0).any() or (part > 1).any():
+            raise ValueError("parts of missing entries must be from 0 to 1")
         return cls(quantiles, facts, common=bool(state.facts["common"]))
 
 
@@ -420,7 +452,14 @@ class Levels:
         levels, frequencies = state.facts["levels"], state.arrays["frequencies"]
         if not isinstance(levels, list) or frequencies.shape != (len(levels) + 2,):
             raise ValueError(f"frequencies of shape {frequencies.shape} for {levels!r:.60}")
-        ordered = state.facts["ordered"] and Quantities.from_state(state.inside("ordered"))
+        one_type = all(type(x) is str for x in levels) or all(type(x) is float for x in levels)
+        if not one_type or len(set(levels)) < len(levels):
+            raise ValueError(f"levels must be different words or different numbers, got {levels!r:.60}")
+        if (frequencies < 0).any() or abs(frequencies.sum() - 1) > 1e-6:
+            raise ValueError("frequencies must sum to 1")
+        ordered = None
+        if state.facts["ordered"] is not None:
+            ordered = Quantities.from_state(state.inside("ordered"))
         return cls(levels, frequencies, ordered)
 
 
@@ -456,6 +495,8 @@ class Dates:
         """The coder of a file."""
         if state.arrays["moments"].shape != (7,):
             raise ValueError(f"moments of shape {state.arrays['moments'].shape}")
+        if state.arrays["moments"][-1] <= 0:
+            raise ValueError("the root of a variance must be positive")
         return cls(Quantities.from_state(state), state.arrays["moments"])
 
 
@@ -515,7 +556,12 @@ class Texts:
         terms, idf, components = state.facts["terms"], state.arrays["idf"], state.arrays["components"]
         if idf.shape != (len(terms),) or components.ndim != 2 or components.shape[1] != len(terms):
             raise ValueError(f"components of shape {components.shape} for {len(terms)} terms")
-        return cls([str(term) for term in terms], idf, components, float(state.facts["scale"]))
+        scale = float(state.facts["scale"])
+        if not (isinstance(terms, list) and all(isinstance(x, str) for x in terms) and 0 < scale < np.inf):
+            raise ValueError(f"terms must be words, and their scale positive, got {terms!r:.60} and {scale}")
+        if len(set(terms)) < len(terms):
+            raise ValueError("terms must be different")
+        return cls(terms, idf, components, scale)
 
 
 def _positive(deviation: Array) -> Array:
@@ -532,7 +578,7 @@ def _days(dates: Column) -> Array:
 def _circles(dates: Column) -> Array:
     """Cosine and sine of day of the year, weekday and time of day (N, 6); 0 for a missing date."""
     hour = dates.dt.hour + dates.dt.minute / 60
-    turns = np.stack([dates.dt.dayofyear / 365.25, dates.dt.dayofweek / 7, hour / 24], axis=1)
+    turns = np.stack([dates.dt.day_of_year / 365.25, dates.dt.day_of_week / 7, hour / 24], axis=1)
     angles = 2 * np.pi * turns.astype(np.float64)
     found: Array = np.nan_to_num(np.concatenate([np.cos(angles), np.sin(angles)], axis=1))
     return found
@@ -567,9 +613,10 @@ class Table:
         given = _given(columns, list(frame.columns))
         found = {name: _found(frame[name], name, given.get(name)) for name in frame.columns}
         numbers = [
-            name for name, (one, kind) in found.items() if one.form == "number" and kind.kind != "drop"
+            name for name, (one, kind) in found.items() if one.form == NUMBER and kind.kind != "drop"
         ]
-        common = len(numbers) == sum(kind.kind != "drop" for _, kind in found.values()) and on_common_scale(
+        n_used = sum(kind.kind != "drop" for _, kind in found.values())
+        common = 0 < n_used == len(numbers) and on_common_scale(
             _stacked([found[name][0].values for name in numbers])
         )
         if common:
@@ -601,14 +648,18 @@ class Table:
 
     def __call__(self, frame: pd.DataFrame) -> Views:
         """Features of rows with the columns of ``fit``, in any order."""
-        first = self.coders[0]
-        of_quantities = [c for c in self.columns if c.coder == 0 and isinstance(first, Quantities)]
-        others = [c for c in self.columns if c.coder >= 0 and c not in of_quantities]
+        of_quantities, others = self._split()
         parts = []
         if of_quantities:
-            parts.append(first(_stacked([_raw_values(frame, c) for c in of_quantities])))
+            parts.append(self.coders[0](_stacked([_raw_values(frame, c) for c in of_quantities])))
         parts += [self.coders[c.coder](_raw_values(frame, c)) for c in others]
         return Views(*(np.concatenate(views, axis=1) for views in zip(*parts, strict=True)))
+
+    def _split(self) -> tuple[list[Coded], list[Coded]]:
+        """Columns that are quantities, and others that are used."""
+        together = 0 if isinstance(self.coders[0], Quantities) else -1
+        used = [c for c in self.columns if c.coder >= 0]
+        return [c for c in used if c.coder == together], [c for c in used if c.coder != together]
 
     @property
     def names(self) -> list[Any]:
@@ -640,9 +691,28 @@ class Table:
         for i, facts in enumerate(state.facts["coders"]):
             arrays = {k.removeprefix(f"{i}."): x for k, x in state.arrays.items() if k.startswith(f"{i}.")}
             coders.append(CODERS[facts["coder"]].from_state(_archive.State(facts, arrays)))
-        if not all(c.coder < len(coders) for c in columns):
-            raise ValueError(f"{len(coders)} coders for {len(columns)} columns")
-        return cls(columns, coders)
+        made = cls(columns, coders)
+        made._require_consistent()
+        return made
+
+    def _require_consistent(self) -> None:
+        """Refuse columns and coders of a file that do not belong together."""
+        sound = all(
+            isinstance(c.name, (str, int)) and c.form in FORMS and type(c.coder) is int and c.coder >= -1
+            for c in self.columns
+        )
+        if not sound or len(set(self.names)) < len(self.names):
+            raise ValueError(f"columns must be different, and have a form and a coder, got {self.names!r:.60}")
+        if sorted({c.coder for c in self.columns} - {-1}) != list(range(len(self.coders))) or not self.coders:
+            raise ValueError(f"{len(self.coders)} coders for {len(self.columns)} columns")
+        of_quantities, others = self._split()
+        forms = {Levels: (NUMBER, WORD), Dates: (DAY, DAY_FIRST), Texts: (WORD,)}
+        if not all(c.form in forms.get(type(self.coders[c.coder]), ()) for c in others):
+            raise ValueError("a coder must belong to columns of its own form")
+        if of_quantities:
+            n = self.coders[0].facts.shape[1]
+            if n != len(of_quantities) or any(c.form != NUMBER for c in of_quantities):
+                raise ValueError(f"a coder of {n} quantities for {len(of_quantities)} columns")
 
 
 def _raw_values(frame: pd.DataFrame, column: Coded) -> Column:
@@ -652,19 +722,24 @@ def _raw_values(frame: pd.DataFrame, column: Coded) -> Column:
 def _found(column: Column, name: Any, wanted: str | None) -> tuple[Raw, Kind]:
     """A column in a plain form, and its kind: that which is ``wanted``, unless the column says nothing."""
     if wanted == "drop":
-        return Raw(column, "word"), Kind("drop", "as given")
-    one = raw(column, name, form="word" if wanted in ("category", "text") else None)
+        return Raw(column, WORD), Kind("drop", "as given")
+    one = raw(column, name, form=WORD if wanted in ("category", "text") else None)
     kind = kind_of(one, name)
     if wanted is None:
+        if isinstance(column.dtype, pd.CategoricalDtype) and kind.kind in ("quantity", "count"):
+            kind = Kind("category", "a category of pandas, of numbers")
+        # One date, or none: whether there is one is all that matters.
+        coded_as_words = kind.kind == "binary" and one.form in (DAY, DAY_FIRST)
+        return Raw(_converted(one, WORD), WORD) if coded_as_words else one, kind
+    if kind.kind == "drop" and not kind.why.startswith("identifier"):
         return one, kind
-    forms = {"quantity": "number", "date": "date"}
-    if one.form != forms.get(wanted, one.form):
+    forms = {"quantity": (NUMBER,), "date": (DAY, DAY_FIRST)}
+    if one.form not in forms.get(wanted, FORMS):
         raise ValueError(
-            f"column {name!r} must hold {forms[wanted]}s to be a {wanted}, got "
+            f"column {name!r} must hold {forms[wanted][0]}s to be a {wanted}, got "
             f"{column.dropna().iloc[0]!r}; give it another kind, or convert it"
         )
-    says_nothing = kind.kind == "drop" and not kind.why.startswith("identifier")
-    return one, kind if says_nothing else Kind(wanted, "as given")
+    return one, Kind(wanted, "as given")
 
 
 def _stacked(columns: list[Column]) -> Array:

@@ -1,5 +1,6 @@
 """Members of :class:`ebse.FewLabelClassifier`: logistic regression, trees, and how answers are combined."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,7 +80,7 @@ class Forest:
         self.trees, self._fitted = trees, fitted
 
     @classmethod
-    def fitted(cls, X: Array, target: Index, *, seed: int, n_trees: int = N_TREES) -> "Forest":
+    def fitted(cls, X: Array, target: Index, *, seed: int, n_trees: int) -> "Forest":
         """Of labeled rows X (L, P), in which every class has the same weight."""
         from sklearn.ensemble import ExtraTreesClassifier
 
@@ -103,7 +104,7 @@ def fitted_members(views: Views, target: Index, n_classes: int, *, seed: int) ->
     made: dict[str, Any] = {LINEAR: fitted_linear(views, "standard", target, n_classes)}
     if not np.array_equal(views.ranks, views.standard):
         made[LINEAR_RANKS] = fitted_linear(views, "ranks", target, n_classes)
-    made[TREES] = Forest.fitted(views.standard, target, seed=seed)
+    made[TREES] = Forest.fitted(views.standard, target, n_trees=N_TREES, seed=seed)
     return made
 
 
@@ -128,8 +129,12 @@ def restored_members(state: _archive.State) -> dict[str, Any]:
     return {**made, TREES: Forest(trees)}
 
 
-def member_weights(answers: dict[str, Array], counts: Index) -> tuple[dict[str, float], list[str]]:
+def member_weights(
+    answers: dict[str, Array], counts: Index, others: Iterable[str] = ()
+) -> tuple[dict[str, float], list[str]]:
     """Weights of the members, which sum to 1, and why each is what it is.
+
+    ``others`` are names of members whose answers are not known.
 
     Propagation counts more where its views agree (Cohen's kappa on rows of ``fit``, labeled or not), as they
     do where classes are clusters, and less the more labels there are.
@@ -150,10 +155,11 @@ def member_weights(answers: dict[str, Array], counts: Index) -> tuple[dict[str, 
         if FEATURES in answers:
             held = part * (0.8 if name == FEATURES else 0.2 / (len(propagated) - 1))
         weights[name] = held
-    linear = [name for name in answers if name in (LINEAR, LINEAR_RANKS)]
+    names = {*answers, *others}
+    linear = [name for name in (LINEAR, LINEAR_RANKS) if name in names]
     for name in linear:
         weights[name] = (1 - part) * LINEAR_PART / len(linear)
-    if TREES in answers:
+    if TREES in names:
         weights[TREES] = (1 - part) * (1 - LINEAR_PART)
     total = sum(weights.values())
     why = [why_propagated if name in propagated else reason for name in weights]

@@ -81,12 +81,15 @@ class Trees(NamedTuple):
         made = cls(*(arrays[name] for name in cls._fields))
         n = len(made.feature)
         own = np.arange(n)
-        onward = [(x >= own) & (x < n) for x in (made.left, made.right)]
         sound = (
-            all(x.shape == (n,) for x in (made.threshold, made.left, made.right))
+            all(x.shape == (n,) for x in (made.feature, made.threshold, made.left, made.right))
+            and all(x.dtype.kind == "i" for x in (made.roots, made.feature, made.left, made.right))
+            and made.roots.ndim == 1
+            and len(made.roots) > 0
             and made.value.shape[:1] == (n,)
             and made.value.ndim == 2
-            and all(x.all() for x in onward)
+            and bool((made.value >= 0).all() and (abs(made.value.sum(1) - 1) < 1e-6).all())
+            and all(((x >= own) & (x < n)).all() for x in (made.left, made.right))
             and bool(((made.feature >= 0) & (made.feature < n_features)).all())
             and bool(((made.roots >= 0) & (made.roots < n)).all())
             # A node leads to itself on both sides or on none: rows would go round otherwise.

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ebse import _archive
 from ebse._estimators import (
     Inputs,
+    dense,
     learned,
     or_none,
     representation_state,
@@ -264,6 +265,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if labels is None:
             return self._forget()
         _warn_of_spelling(labels.classes)
+        self._warn_of_lost_classes(labels.classes)
         taken = labels.rows
         rows = kept.take(taken) if X is None else self._rows_of(self._table(frame.iloc[taken]))
         with unchanged_on_error(self):
@@ -285,7 +287,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._require_labels()
         rows = self._rows_of(self._table(self._frame(X, reset=False)))
-        answers, keys = {}, None
+        answers = {}
         for name, one in self._propagators.items():
             Z = one._validated(rows.spreads[name])
             assigned = [c.assign(s(Z)) for c, s in zip(one._clusterings, one._standardizers, strict=True)]
@@ -367,9 +369,11 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with warnings.catch_warnings():
             for name, one in self._propagators.items():
                 # Copies, so that an error later on leaves everything as it was.
+                # Without labels at first: which classes are lost, this one has said by their names.
                 made = copy.copy(one).set_params(
                     class_prior=None if given is None else dict(enumerate(given))
                 )
+                made.relabel()
                 propagators[name] = made.relabel(rows.spreads[name], target)
                 # Equal rows with different labels: the first member has said so.
                 warnings.filterwarnings("ignore", "[0-9]+ distinct rows have several labels", UserWarning)
@@ -382,7 +386,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._sampled: dict[str, Array] = {}
         self._distributions: Array | None = None
         some = self._sampled_answers()
-        self._weights, why = member_weights(some, counts)
+        self._weights, why = member_weights(some, counts, self._supervised)
         self.members_ = pd.DataFrame(
             {"member": list(self._weights), "weight": self._weights.values(), "why": why}
         )
@@ -472,7 +476,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _rows_of(self, views: Views) -> Rows:
         spreads = {COLUMNS: views.standard, COMPONENTS: (views.ranks - self._center) @ self._axes.T}
         if self._features is not None:
-            spreads[FEATURES] = np.asarray(self._features.transform(views.standard), dtype=np.float32)
+            spreads[FEATURES] = dense(self._features.transform(views.standard)).astype(np.float32)
         return Rows(views, spreads)
 
     def _kept_rows(self, what: str) -> Rows:
@@ -517,11 +521,11 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     f"{name} must have columns, got 0 feature(s) (shape={frame.shape}) while a minimum of 1 "
                     "is required; pass at least one"
                 )
-            validate_data(self, X, reset=True, skip_check_array=True)
+            validate_data(self, frame, reset=True, skip_check_array=True)
             return frame
         names = list(self._table.names)
-        if isinstance(X, np.ndarray) or not hasattr(self, "feature_names_in_"):
-            validate_data(self, X, reset=False, skip_check_array=True)
+        if not hasattr(X, "columns") or not hasattr(self, "feature_names_in_"):
+            validate_data(self, frame, reset=False, skip_check_array=True)
             return frame.set_axis(names, axis=1)
         absent = [c for c in names if c not in frame.columns]
         extra = [c for c in frame.columns if c not in names]
@@ -537,6 +541,17 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 stacklevel=4,
             )
         return frame[names]
+
+    def _warn_of_lost_classes(self, classes: Array) -> None:
+        """Warn of classes that have no label any more, unless there are others in their place."""
+        before = getattr(self, "classes_", classes)
+        lost = np.setdiff1d(before, classes).tolist()
+        if lost and np.isin(classes, before).all():
+            warnings.warn(
+                f"no label is {', '.join(map(repr, lost))} any more, and no row will be predicted as that: "
+                "relabel takes all labels that are known, not only new ones",
+                stacklevel=3,
+            )
 
     def _warn_of_result(self, some: dict[str, Array]) -> None:
         """Warn of predictions that look wrong."""
@@ -570,6 +585,11 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
 
     def _require_options(self) -> None:
+        if isinstance(self.class_prior, str) and self.class_prior not in ("estimate", "equal"):
+            raise ValueError(
+                "class_prior must be 'estimate', 'equal', None or a mapping, got "
+                f"{self.class_prior!r}; pass one of these, for example {{'a': 0.9, 'b': 0.1}}"
+            )
         if not self._estimates_prior():
             require_prior(self.class_prior)
         if self.features is None or (isinstance(self.features, str) and self.features == "auto"):
@@ -581,7 +601,8 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         has_labels = hasattr(self, "classes_")
         facts: dict[str, Any] = {
             "parameters": _archive.plain(self.get_params(deep=False)),
-            "given_columns": dict(self.columns) if isinstance(self.columns, Mapping) else self.columns,
+            # As pairs, because keys of JSON are words, and columns of arrays have numbers.
+            "given_columns": _plain_columns(self.columns),
             "given_prior": plain_prior(self.class_prior),
             "classes": plain_classes(self.classes_) if has_labels else None,
             "n_features": self.n_features_in_,
@@ -618,10 +639,11 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def _from_state(cls, state: _archive.State) -> Self:
         facts, arrays = state
+        held = facts["given_columns"]
         made = cls(
             **{
                 **facts["parameters"],
-                "columns": facts["given_columns"],
+                "columns": dict(held) if isinstance(held, list) else held,
                 "class_prior": restored_prior(facts["given_prior"]),
             }
         )
@@ -634,6 +656,8 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if made._features is not None:
             made.features = FrozenEstimator(made._features)
         made._propagators = {name: _archive.restored(state.inside(name)) for name in facts["propagators"]}
+        made._require_options()
+        made._require_rows_fit()
         if facts["classes"] is None:
             return made
         made.classes_ = restored_classes(facts["classes"]["dtype"], facts["classes"]["values"])
@@ -649,22 +673,37 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         made._require_consistent()
         return made
 
+    def _require_rows_fit(self) -> None:
+        """Refuse a file whose columns do not fit its members: try a row in which everything is missing."""
+        empty = pd.DataFrame({name: [None] for name in self._table.names}, dtype=object)
+        spreads = self._rows_of(self._table(empty)).spreads
+        n_rows = len(self._propagators[COLUMNS]._rows.keys)
+        fit = [
+            len(self._table.columns) == self.n_features_in_,
+            list(getattr(self, "feature_names_in_", self._table.names)) == self._table.names,
+            set(spreads) == set(self._propagators),
+            all(one.n_features_in_ == spreads[name].shape[1] for name, one in self._propagators.items()),
+            all(len(one._rows.keys) == n_rows for one in self._propagators.values()),
+            self._sample.dtype.kind == "i" and self._sample.ndim == 1 and len(self._sample) > 0,
+            bool(((self._sample >= 0) & (self._sample < n_rows)).all()),
+        ]
+        if not all(fit):
+            raise ValueError("columns and members contradict each other")
+
     def _require_consistent(self) -> None:
         """Refuse parts of a file that do not belong together, rather than fail when they are used."""
         n = len(self.classes_)
+        width = self._center.shape
         fit = [
             set(self._weights) == {*self._propagators, *self._supervised},
             all(isinstance(w, float) and w >= 0 for w in self._weights.values()),
+            abs(sum(self._weights.values()) - 1) < 1e-6,
             self._prior.shape == (n,),
+            bool((self._prior > 0).all()),
             0 < self._sharpness < np.inf,
             self._recall is None or self._recall.shape == (n,),
-            bool((self._prior > 0).all()),
-            len(self._table.columns) == self.n_features_in_,
-            COLUMNS in self._propagators,
             all(len(one.classes_) == n for one in self._propagators.values()),
-            self._axes.shape[1:] == self._center.shape,
-            bool((self._sample < len(self._propagators[COLUMNS]._rows.keys)).all()),
-            bool((self._sample >= 0).all()),
+            all(one.coef.shape[1:] == width for one in self._supervised.values() if isinstance(one, Linear)),
         ]
         if not all(fit):
             raise ValueError("members contradict each other")
@@ -679,6 +718,13 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+def _plain_columns(columns: Any) -> Any:
+    """``columns`` of the user for JSON."""
+    if not isinstance(columns, Mapping):
+        return columns
+    return [[name.item() if isinstance(name, np.generic) else name, kind] for name, kind in columns.items()]
 
 
 def _prefixed(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:

@@ -1,0 +1,271 @@
+"""Members of the few-label classifier, their weights, and the estimated class prior."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import cohen_kappa_score
+
+from ebse.semi_supervised import _class_prior
+from ebse.semi_supervised._class_prior import CONCENTRATION, caution, estimated_prior
+from ebse.semi_supervised._columns import Views
+from ebse.semi_supervised._members import (
+    COLUMNS,
+    COMPONENTS,
+    FEATURES,
+    LEAST,
+    LINEAR,
+    LINEAR_PART,
+    LINEAR_RANKS,
+    TREES,
+    Forest,
+    combined,
+    cross_validated,
+    expected_accuracy,
+    fitted_linear,
+    fitted_members,
+    kappa,
+    member_weights,
+    sharpness,
+)
+
+RNG = np.random.default_rng(0)
+
+
+def views_of(n_classes: int, n: int = 60) -> tuple[Views, Any]:
+    y = np.arange(n) % n_classes
+    X = (RNG.normal(size=(n, 4)) + y[:, np.newaxis]).astype(np.float32)
+    return Views(X, (X**3).astype(np.float32)), y
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("view", ["standard", "ranks"])
+def test_linear_is_logistic_regression(n_classes: int, view: str) -> None:
+    """Up to single precision, in which coefficients are kept."""
+    views, y = views_of(n_classes)
+    y[:15] = 0
+    X = getattr(views, view)
+    expected = LogisticRegression(max_iter=300, class_weight="balanced").fit(X, y).predict_proba(X)
+    found = fitted_linear(views, view, y, n_classes)(views)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    other = fitted_linear(views, "ranks" if view == "standard" else "standard", y, n_classes)(views)
+    assert abs(other - expected).max() > 0.01
+
+
+def test_ranks_have_a_linear_model_only_where_they_differ() -> None:
+    views, y = views_of(2)
+    assert list(fitted_members(views, y, 2, seed=0)) == [LINEAR, LINEAR_RANKS, TREES]
+    assert list(fitted_members(Views(views.standard, views.standard), y, 2, seed=0)) == [LINEAR, TREES]
+
+
+def test_a_forest_is_the_same_without_scikit_learn() -> None:
+    """Bit for bit: a file holds the arrays alone."""
+    views, y = views_of(3)
+    forest = Forest.fitted(views.standard, y, n_trees=20, seed=0)
+    new = Views(*(RNG.normal(size=(50, 4)).astype(np.float32) for _ in range(2)))
+    np.testing.assert_array_equal(Forest(forest.trees)(new), forest(new))
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_kappa_is_that_of_scikit_learn(n_classes: int) -> None:
+    a = RNG.integers(n_classes, size=200)
+    for b in (RNG.integers(n_classes, size=200), np.where(RNG.random(200) < 0.3, 0, a), a):
+        np.testing.assert_allclose(kappa(a, b, n_classes), cohen_kappa_score(a, b))
+
+
+def test_kappa_of_a_single_class_is_no_agreement() -> None:
+    ones = np.ones(10, dtype=np.intp)
+    assert kappa(ones, ones, 2) == 0
+
+
+@pytest.mark.parametrize("target", [0.5, 0.7, 0.9])
+def test_sharpness_meets_the_mean_confidence(target: float) -> None:
+    p = RNG.dirichlet([1, 1, 1], size=300)
+
+    def confidence(power: float) -> float:
+        q = p**power
+        return float((q.max(1) / q.sum(1)).mean())
+
+    np.testing.assert_allclose(confidence(sharpness(p, target)), target, atol=1e-6)
+    assert abs(confidence(1) - target) > 0.01
+
+
+def test_sharpness_has_limits() -> None:
+    p = np.full((4, 2), 0.5)
+    np.testing.assert_allclose(sharpness(p, 0.9), 20, rtol=1e-6)
+    np.testing.assert_allclose(sharpness(RNG.dirichlet([0.01, 0.01], size=50) * 0.98 + 0.01, 0.5), 0.2, rtol=1e-6)
+
+
+def test_combined_is_a_weighted_mean() -> None:
+    """Against a loop over rows and members."""
+    prior = np.array([0.6, 0.3, 0.1])
+    answers = {name: RNG.dirichlet([0.1, 1, 1], size=8) for name in (COLUMNS, LINEAR, TREES)}
+    answers[TREES][0] = [0, 0, 1]
+    weights = {COLUMNS: 0.2, LINEAR: 0.5, TREES: 0.3}
+    for power, without in ((0.5, set[str]()), (0.0, {LINEAR, TREES}), (0.3, {LINEAR})):
+        found = combined(answers, weights, prior, power=power, without_prior=without)
+        for i in range(8):
+            total = np.zeros(3)
+            for name, p in answers.items():
+                own = [max(float(x), LEAST) for x in p[i]]
+                if name in without:
+                    own = [x * q for x, q in zip(own, prior, strict=True)]
+                total += weights[name] * np.array(own) / sum(own)
+            total *= prior**power
+            np.testing.assert_allclose(found[i], total / total.sum())
+
+
+def test_no_member_excludes_a_class_alone() -> None:
+    answers = {COLUMNS: np.array([[1.0, 0.0]]), TREES: np.array([[0.0, 1.0]])}
+    found = combined(answers, {COLUMNS: 1.0, TREES: 0.0}, np.full(2, 0.5), power=0, without_prior=set())
+    assert found[0, 1] > 0
+
+
+NAMES = (COLUMNS, COMPONENTS, LINEAR, LINEAR_RANKS, TREES)
+
+
+def answers_with(agreement: float, names: Any = NAMES) -> dict[str, Any]:
+    """Answers in which the second view of propagation agrees with the first on a part of the rows."""
+    a = np.arange(300) % 3
+    b = np.where(np.arange(300) < agreement * 300, a, (a + 1) % 3)
+    return {name: np.eye(3)[b if name == COMPONENTS else a] for name in names}
+
+
+def propagated(agreement: float, n_labels: int, names: Any = NAMES) -> float:
+    weights, _ = member_weights(answers_with(agreement, names), np.full(3, n_labels))
+    return sum(w for name, w in weights.items() if name.startswith("propagation"))
+
+
+@pytest.mark.parametrize("names", [NAMES, (*NAMES, FEATURES), (COLUMNS, COMPONENTS, LINEAR, TREES), NAMES[:2]])
+def test_weights_sum_to_one(names: Any) -> None:
+    for agreement in (0.3, 0.85, 1.0):
+        weights, why = member_weights(answers_with(agreement, names), np.array([1, 5, 3]))
+        assert set(weights) == set(names)
+        assert len(why) == len(weights)
+        assert min(weights.values()) > 0
+        np.testing.assert_allclose(sum(weights.values()), 1)
+
+
+def test_propagation_fades_with_labels() -> None:
+    found = [propagated(0.9, n) for n in (1, 2, 10, 100)]
+    assert (np.diff(found) < 0).all()
+    # Half of the limit for no labels at ten per class.
+    np.testing.assert_allclose(propagated(0.9, 10) / propagated(0.9, 0), 0.5)
+
+
+def test_agreement_of_views_raises_the_weight_of_propagation() -> None:
+    found = [propagated(agreement, 2) for agreement in (0.5, 0.85, 0.95, 1.0)]
+    assert (np.diff(found) > 0).all()
+    # Below a kappa of 0.7 agreement does not matter.
+    np.testing.assert_allclose(propagated(0.3, 2), propagated(0.5, 2))
+
+
+def test_learned_features_have_most_of_the_weight() -> None:
+    weights, _ = member_weights(answers_with(0.9, (*NAMES, FEATURES)), np.full(3, 1))
+    assert weights[FEATURES] == max(weights.values())
+    assert propagated(0.9, 1, (*NAMES, FEATURES)) > propagated(0.9, 1)
+
+
+def test_members_without_answers_have_their_weight() -> None:
+    """After load the rows of fit are not there: weights are the same as with the answers."""
+    full, _ = member_weights(answers_with(0.9), np.full(3, 4))
+    some = {name: p for name, p in answers_with(0.9).items() if name.startswith("propagation")}
+    found, _ = member_weights(some, np.full(3, 4), NAMES[2:])
+    assert list(found) == list(full)
+    np.testing.assert_allclose(list(found.values()), list(full.values()))
+
+
+def test_trees_have_most_of_the_rest() -> None:
+    weights, _ = member_weights(answers_with(0.9), np.full(3, 4))
+    linear = weights[LINEAR] + weights[LINEAR_RANKS]
+    np.testing.assert_allclose(linear / (linear + weights[TREES]), LINEAR_PART)
+
+
+def test_expected_accuracy_rises_with_agreement_and_labels() -> None:
+    answers = {i: np.eye(3)[np.arange(90) % 3] for i in "ab"}
+    half = {"a": answers["a"], "b": np.roll(answers["b"], 1, axis=1)}
+    p, few, many = answers["a"], np.full(3, 1), np.full(3, 5)
+    assert expected_accuracy(half, p, few) < expected_accuracy(answers, p, few) < expected_accuracy(answers, p, many)  # type: ignore[arg-type]
+    assert expected_accuracy({"a": half["b"]}, p, few) == 1 / 3 + 0.02
+
+
+def test_cross_validated_recall() -> None:
+    """1 for classes far apart; by chance for those that are the same, by an interval at 1 in 1,000 each."""
+    views, y = views_of(2, n=40)
+    far = Views(views.standard + 20 * y[:, np.newaxis], views.ranks)
+    np.testing.assert_array_equal(cross_validated(far, y, 2, seed=0), [1, 1])
+    noise = Views(*(RNG.normal(size=(400, 3)).astype(np.float32) for _ in range(2)))
+    found = cross_validated(noise, RNG.permutation(np.arange(400) % 2), 2, seed=0)
+    assert found is not None
+    low, high = stats.binom.interval(0.999, 400, 0.5)
+    assert low < 200 * found.sum() < high
+    assert cross_validated(Views(*(v[:4] for v in views)), y[:4], 2, seed=0) is None
+
+
+def mixture(prior: Any, n: int = 4000) -> Any:
+    """Posteriors under equal classes of rows from Gaussians at 0, 2 and 4, in these proportions."""
+    means = np.array([0.0, 2.0, 4.0])
+    x = RNG.normal(size=n) + means[RNG.choice(3, p=prior, size=n)]
+    density = np.exp(-((x[:, np.newaxis] - means) ** 2) / 2)
+    return density / density.sum(1, keepdims=True)
+
+
+def maximizer(p: Any, concentration: float) -> Any:
+    """Of the penalized log-likelihood mean log p·π + c Σ log π, by a general optimizer."""
+
+    def loss(free: Any) -> float:
+        prior = np.exp(np.append(free, 0))
+        prior /= prior.sum()
+        return float(-np.log(p @ prior).mean() - concentration * np.log(prior).sum())
+
+    free = optimize.minimize(loss, np.zeros(2), tol=1e-10).x
+    prior = np.exp(np.append(free, 0))
+    return prior / prior.sum()
+
+
+TRUE = np.array([0.7, 0.2, 0.1])
+
+
+def test_the_estimated_prior_maximizes_its_likelihood() -> None:
+    p = mixture(TRUE)
+    found, _ = estimated_prior({"a": p}, {"a": 1.0})
+    np.testing.assert_allclose(found, maximizer(p, CONCENTRATION), atol=1e-4)
+    assert abs(maximizer(p, 0.0) - found).max() > 0.01
+
+
+def test_without_shrinkage_the_prior_is_recovered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within five standard errors of a fraction, times 1.5 for the overlap of the classes."""
+    monkeypatch.setattr(_class_prior, "CONCENTRATION", 0.0)
+    p = mixture(TRUE)
+    found, _ = estimated_prior({"a": p}, {"a": 1.0})
+    tolerance = 5 * 1.5 * np.sqrt(TRUE * (1 - TRUE) / len(p))
+    assert (abs(found - TRUE) < tolerance).all()
+    np.testing.assert_allclose(found, maximizer(p, 0.0), atol=1e-4)
+    # Mean posteriors under equal classes are not the prior.
+    assert (abs(p.mean(0) - TRUE) > tolerance).any()
+
+
+def test_shrinkage_pulls_to_equal_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    p = mixture(TRUE)
+    apart = []
+    for concentration in (0.0, 0.05, 0.5, 50.0):
+        monkeypatch.setattr(_class_prior, "CONCENTRATION", concentration)
+        apart.append(abs(estimated_prior({"a": p}, {"a": 1.0})[0] - 1 / 3).sum())
+    assert (np.diff(apart) < 0).all()
+    assert apart[-1] < 0.02
+
+
+def test_the_error_of_the_prior_is_the_deviation_of_the_members() -> None:
+    p, q = mixture(TRUE), mixture(TRUE[::-1])
+    each = [estimated_prior({"a": x}, {"a": 1.0})[0] for x in (p, q)]
+    found, error = estimated_prior({"a": p, "b": q}, {"a": 3.0, "b": 1.0, "unused": 5.0})
+    np.testing.assert_allclose(error, np.std(each, axis=0))
+    np.testing.assert_allclose(found, estimated_prior({"a": (3 * p + q) / 4}, {"a": 1.0})[0])
+
+
+def test_caution() -> None:
+    """0 up to a total variation of 0.1 from equal classes, 0.5 from 0.2 on, linear between."""
+    found = [caution(np.array([0.5 + d, 0.5 - d])) for d in (0, 0.1, 0.15, 0.2, 0.4)]
+    np.testing.assert_allclose(found, [0, 0, 0.25, 0.5, 0.5], atol=1e-9)
