@@ -60,8 +60,8 @@ Array = npt.NDArray[Any]
 Index = npt.NDArray[np.intp]
 
 MEMBERS = ("all", "propagation")
-N_CLUSTERINGS, ALPHA = 3, 0.9
-"""Of each view, and how far labels propagate: less than in images, as classes of tables overlap."""
+N_CLUSTERINGS, ALPHA, FAR = 3, 0.9, 0.99
+"""Clusterings of each view, and how far labels propagate: in columns less than in learned features."""
 MOST_CLUSTERS, ROWS_PER_CLUSTER = 1_000, 5
 """Clusters at most, and rows for each at least: with few labels fewer clusters than rows / 2 do better."""
 DIMENSIONS_PER_ROW = 5
@@ -221,8 +221,9 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._propagators = {
             name: SpreadingClassifier(
                 n_clusterings=N_CLUSTERINGS,
-                n_clusters=_number_of_clusters(Z),
-                alpha=ALPHA,
+                # Learned features make clusters of any shape, along which labels propagate far.
+                n_clusters="auto" if name == FEATURES else _number_of_clusters(Z),
+                alpha=FAR if name == FEATURES else ALPHA,
                 random_state=self._seed,
             ).fit(Z)
             for name, Z in rows.spreads.items()
