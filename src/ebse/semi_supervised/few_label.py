@@ -511,7 +511,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 )
             validate_data(self, frame, reset=True, skip_check_array=True)
             return frame
-        names = list(self._table.names)
+        names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
         if not hasattr(X, "columns") or not hasattr(self, "feature_names_in_"):
             validate_data(self, frame, reset=False, skip_check_array=True)
             return frame.set_axis(names, axis=1)
