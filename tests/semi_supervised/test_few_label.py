@@ -5,7 +5,7 @@ import datetime
 import re
 import struct
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ebse import ContrastiveFeatures, FewLabelClassifier, SpreadingClassifier, _archive
-from ebse.semi_supervised import _members, few_label
+from ebse import FewLabelClassifier, SpreadingClassifier, _archive
+from ebse.semi_supervised import SlowFeatures, _members, few_label
 from ebse.semi_supervised._members import COLUMNS, COMPONENTS, FEATURES, LINEAR, LINEAR_RANKS, TREES
 
 N = 120
@@ -32,10 +32,11 @@ N = 120
 
 @pytest.fixture(autouse=True, scope="module")
 def few_trees() -> Iterator[None]:
-    """Ten trees instead of a hundred, except where accuracy matters."""
+    """Five trees instead of a hundred, except where accuracy matters."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_members, "N_TREES", 10)
-        patch.setattr(_members, "FEW_TREES", 3)
+        patch.setattr(_members, "N_TREES", 5)
+        patch.setattr(_members, "FEW_TREES", 2)
+        patch.setattr(_members, "MOST_FOLDS", 3)
         yield
 
 
@@ -94,7 +95,7 @@ def numbers(n: int = 60) -> tuple[Any, Any]:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """The smallest members there can be."""
-    monkeypatch.setattr(_members, "N_TREES", 5)
+    monkeypatch.setattr(_members, "N_TREES", 2)
     monkeypatch.setattr(_members, "MOST_FOLDS", 2)
     monkeypatch.setattr(few_label, "N_CLUSTERINGS", 1)
 
@@ -193,8 +194,13 @@ def test_forms_of_y_in_fit() -> None:
 
 
 def test_without_labels(bare: FewLabelClassifier) -> None:
-    for use in (lambda: bare.predict(X), lambda: bare.predict_proba(X), lambda: bare.transduction_):
-        with pytest.raises(NotFittedError, match="fitted without labels .*; call relabel"):
+    uses: list[Callable[[], Any]] = [
+        lambda: bare.predict(X),
+        lambda: bare.predict_proba(X),
+        lambda: bare.transduction_,
+    ]
+    for use in uses:
+        with pytest.raises(NotFittedError, match=r"fitted without labels .*; call relabel"):
             use()
     assert not hasattr(bare, "classes_")
     first = bare.suggest(6)
@@ -233,7 +239,9 @@ def test_relabel_is_fit_with_these_labels(held: FewLabelClassifier, bare: FewLab
 def test_relabel_with_rows_that_fit_did_not_have(bare: FewLabelClassifier) -> None:
     fitted = bare.relabel(NEW, NEW_Y)
     np.testing.assert_array_equal(fitted.predict(NEW), NEW_Y)
-    assert stats.binomtest(int((fitted.transduction_ == Y).sum()), N, 1 / 3, alternative="greater").pvalue < 1e-3
+    assert (
+        stats.binomtest(int((fitted.transduction_ == Y).sum()), N, 1 / 3, alternative="greater").pvalue < 1e-3
+    )
 
 
 def test_relabel_of_propagation_leaves_the_others(fitted: FewLabelClassifier) -> None:
@@ -262,7 +270,9 @@ def test_a_new_class(fitted: FewLabelClassifier) -> None:
 
 def test_a_lost_class_is_named_once(fitted: FewLabelClassifier) -> None:
     y = [label if label != "a" else None for label in FEW]
-    with pytest.warns(UserWarning, match="no label is 'a' any more, and no row will be predicted as that") as seen:
+    with pytest.warns(
+        UserWarning, match="no label is 'a' any more, and no row will be predicted as that"
+    ) as seen:
         fitted.relabel(y=y)
     assert len(seen) == 1
     assert seen[0].filename == __file__
@@ -303,7 +313,9 @@ def attributes_of(model: Any) -> dict[str, Any]:
         (X[[]], FEW, "X must have columns, got 0 feature"),
     ],
 )
-def test_a_failed_fit_leaves_the_classifier(rows: Any, y: Any, error: str, fitted: FewLabelClassifier) -> None:
+def test_a_failed_fit_leaves_the_classifier(
+    rows: Any, y: Any, error: str, fitted: FewLabelClassifier
+) -> None:
     before, p = attributes_of(fitted), fitted.predict_proba(NEW)
     with pytest.raises(ValueError, match=error):
         fitted.fit(rows, y)
@@ -320,7 +332,8 @@ def test_a_failure_in_the_middle_leaves_the_classifier(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(few_label, "member_weights", interrupted)
-    for use in (lambda: fitted.fit(NEW, NEW_Y), lambda: fitted.relabel(NEW, NEW_Y)):
+    uses: list[Callable[[], Any]] = [lambda: fitted.fit(NEW, NEW_Y), lambda: fitted.relabel(NEW, NEW_Y)]
+    for use in uses:
         with pytest.raises(KeyboardInterrupt):
             use()
         assert attributes_of(fitted) == before
@@ -382,12 +395,10 @@ def test_wrong_priors(prior: Any, message: str) -> None:
 
 @pytest.mark.parametrize("features", ["pca", PCA, 3, StandardScaler])
 def test_wrong_features(features: Any) -> None:
-    with pytest.raises(TypeError, match=r"features must be an estimator with transform, got .*; pass an instance"):
+    with pytest.raises(
+        TypeError, match=r"features must be an estimator with transform, got .*; pass an instance"
+    ):
         FewLabelClassifier(features=features).fit(X, FEW)
-
-
-def small_features(**options: Any) -> ContrastiveFeatures:
-    return ContrastiveFeatures(4, n_hidden=8, n_updates=5, batch_size=16, **options)
 
 
 @pytest.mark.usefixtures("small")
@@ -412,10 +423,13 @@ def test_features() -> None:
 def test_features_are_learned_from_many_rows_and_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(few_label, "MANY_COLUMNS", 3)
     monkeypatch.setattr(few_label, "MANY_ROWS", 60)
-    monkeypatch.setattr("ebse.semi_supervised.contrastive.ContrastiveFeatures", small_features)
+    # Training takes seconds: that it is ContrastiveFeatures is all that matters.
+    monkeypatch.setattr("ebse.semi_supervised.contrastive.ContrastiveFeatures", lambda: PCA(2))
     rows, y = numbers()
     fitted = FewLabelClassifier(random_state=0).fit(rows, y)
     assert FEATURES in set(fitted.members_["member"])
+    assert isinstance(fitted._features, PCA)
+    assert FEATURES not in set(FewLabelClassifier(features=None).fit(rows, y).members_["member"])
     words = pd.DataFrame(rows, columns=list("abc")).assign(d=np.array(["x", "y", "z"])[np.arange(60) % 3])
     assert FEATURES not in set(FewLabelClassifier(random_state=0).fit(words, y).members_["member"])
     assert FEATURES not in set(FewLabelClassifier(random_state=0).fit(rows[1:], y[1:]).members_["member"])
@@ -443,7 +457,7 @@ def test_a_file_predicts_the_same(held: FewLabelClassifier, file: Path, tmp_path
 
 def test_rows_must_be_given_after_load(held: FewLabelClassifier, file: Path) -> None:
     loaded = FewLabelClassifier.load(file)
-    uses = {
+    uses: dict[str, Callable[[], Any]] = {
         "transduction_": lambda: loaded.transduction_,
         "transduction_ ": lambda: loaded.label_distributions_,
         "relabel without X": lambda: loaded.relabel(y=FEW),
@@ -485,9 +499,14 @@ def test_parameters_of_a_file(tmp_path: Path) -> None:
     rows[:, 2] = np.arange(60) % 4
     prior = {0: 0.3, 1: 0.7}
     columns = {2: "category", np.int64(0): "quantity"}
-    options: dict[str, Any] = {"class_prior": prior, "columns": columns, "unlabeled_label": -1, "random_state": 3}
+    options: dict[str, Any] = {
+        "class_prior": prior,
+        "columns": columns,
+        "unlabeled_label": -1,
+        "random_state": 3,
+    }
     labels = np.where(np.arange(60) < 8, y, -1)
-    for features in (None, small_features(random_state=0)):
+    for features in (None, SlowFeatures(n_components=3, n_random=5, random_state=0)):
         fitted = FewLabelClassifier(features=features, **options).fit(rows, labels)
         fitted.save(tmp_path / "a.safetensors")
         loaded = FewLabelClassifier.load(tmp_path / "a.safetensors")
@@ -498,7 +517,9 @@ def test_parameters_of_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("labels", [np.array([5, 7]), np.array([1.0, 3.0]), np.array([False, True]), np.array(["ä", "b"])])
+@pytest.mark.parametrize(
+    "labels", [np.array([5, 7]), np.array([1.0, 3.0]), np.array([False, True]), np.array(["ä", "b"])]
+)
 def test_classes_of_a_file(labels: Any, tmp_path: Path) -> None:
     rows, y = numbers(20)
     fitted = FewLabelClassifier(random_state=0).fit(rows, labels[y])
@@ -512,7 +533,9 @@ def test_classes_of_a_file(labels: Any, tmp_path: Path) -> None:
 def test_foreign_features_are_not_saved(tmp_path: Path) -> None:
     rows, y = numbers()
     fitted = FewLabelClassifier(features=PCA(2), random_state=0).fit(rows, y)
-    with pytest.raises(TypeError, match="features must be an estimator of ebse to be saved, got PCA; fit with features=None"):
+    with pytest.raises(
+        TypeError, match="features must be an estimator of ebse to be saved, got PCA; fit with features=None"
+    ):
         fitted.save(tmp_path / "a.safetensors")
     assert not list(tmp_path.iterdir())
 
@@ -549,7 +572,9 @@ def test_files_of_others(file: Path, tmp_path: Path) -> None:
     damaged.write_bytes(content[: len(content) // 2])
     with pytest.raises(ValueError, match=r"damaged\.safetensors must be a file written by ebse"):
         FewLabelClassifier.load(damaged)
-    with pytest.raises(ValueError, match=r"a\.safetensors must hold kind 'SpreadingClassifier', got 'FewLabelClassifier'"):
+    with pytest.raises(
+        ValueError, match=r"a\.safetensors must hold kind 'SpreadingClassifier', got 'FewLabelClassifier'"
+    ):
         SpreadingClassifier.load(file)
     with pytest.raises(FileNotFoundError, match=r"none\.safetensors does not exist"):
         FewLabelClassifier.load(tmp_path / "none.safetensors")
@@ -582,7 +607,11 @@ def test_contradictory_files_are_refused(held: FewLabelClassifier, tmp_path: Pat
     found = {name: outcome(path, state) for name, state in changed.items()}
     assert set(found.values()) == {"", "refused"}
     # Other rows by which members are compared, a tree less, and no cross-validation.
-    assert {name for name, message in found.items() if not message} == {"cut sample", "cut trees.roots", "no recall"}
+    assert {name for name, message in found.items() if not message} == {
+        "cut sample",
+        "cut trees.roots",
+        "no recall",
+    }
 
 
 def doctored(facts: Any, arrays: Any, where: list[Any], value: Any) -> Any:
@@ -667,7 +696,9 @@ def test_columns_that_are_missing(held: FewLabelClassifier) -> None:
 
 
 def test_columns_beyond_those_of_fit(held: FewLabelClassifier) -> None:
-    with pytest.warns(UserWarning, match="X has columns that fit did not have, and they are not used: 'more', 'x'$"):
+    with pytest.warns(
+        UserWarning, match="X has columns that fit did not have, and they are not used: 'more', 'x'$"
+    ):
         found = held.predict_proba(NEW.assign(more=1, x=2))
     np.testing.assert_array_equal(found, held.predict_proba(NEW))
 
@@ -789,10 +820,15 @@ def test_one_class_for_almost_all_rows_warns() -> None:
     rows[1:4] = [[200, 200], [201, 199], [199, 201]]
     y = [0, 1, 1, 1] + [None] * 96
     found = warnings_of(rows, y, class_prior="equal")
-    assert any(re.search("9[0-9] % of the rows are predicted as .*0.*, whose class prior is 0.50; label more", x) for x in found)
+    assert any(
+        re.search("9[0-9] % of the rows are predicted as .*0.*, whose class prior is 0.50; label more", x)
+        for x in found
+    )
     assert warnings_of(*numbers()) == []
     # Where one class is expected to have nearly all rows there is nothing to say.
-    assert not any("of the rows are predicted" in x for x in warnings_of(rows, y, class_prior={0: 0.97, 1: 0.03}))
+    assert not any(
+        "of the rows are predicted" in x for x in warnings_of(rows, y, class_prior={0: 0.97, 1: 0.03})
+    )
 
 
 @pytest.mark.usefixtures("small")
@@ -851,7 +887,7 @@ def test_few_labels_of_digits(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Better than logistic regression with the same labels; and than chance, a tenth, by a binomial test.
     """
-    monkeypatch.setattr(_members, "N_TREES", 50)
+    monkeypatch.setattr(_members, "N_TREES", 30)
     pixels, digits = load_digits(return_X_y=True)
     pixels, digits = pixels[:600], digits[:600]
     model = FewLabelClassifier(random_state=0).fit(pixels)

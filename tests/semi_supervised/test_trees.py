@@ -18,7 +18,9 @@ FORESTS: dict[str, Any] = {
     "extra trees": ExtraTreesClassifier(10, random_state=0),
     "random forest": RandomForestClassifier(10, random_state=0),
     "impure leaves": ExtraTreesClassifier(10, max_depth=2, random_state=0),
-    "weighted classes": RandomForestClassifier(10, max_depth=3, class_weight={0: 1, 1: 5, 2: 20}, random_state=0),
+    "weighted classes": RandomForestClassifier(
+        10, max_depth=3, class_weight={0: 1, 1: 5, 2: 20}, random_state=0
+    ),
     "balanced classes": ExtraTreesClassifier(10, class_weight="balanced", min_samples_leaf=4, random_state=0),
     "a single node": ExtraTreesClassifier(3, min_samples_split=1000, random_state=0),
 }
@@ -33,7 +35,9 @@ def trees() -> Trees:
 def test_probabilities_are_those_of_scikit_learn(name: str) -> None:
     forest = FORESTS[name].fit(X, Y)
     for rows in (X, NEW, NEW[:1], NEW.astype(np.float64)):
-        np.testing.assert_allclose(Trees.of(forest).predict_proba(rows), forest.predict_proba(rows), rtol=1e-12)
+        np.testing.assert_allclose(
+            Trees.of(forest).predict_proba(rows), forest.predict_proba(rows), rtol=1e-12
+        )
 
 
 def test_leaves_of_the_comparison_are_impure() -> None:
