@@ -493,7 +493,7 @@ def test_pixels_have_a_common_scale() -> None:
     "X",
     [
         pixels(d=15),
-        pixels() - 1,
+        pixels() - (np.arange(20) == 3),
         np.where(np.arange(20) == 3, np.nan, pixels()),
         pixels() * 10.0 ** np.arange(20),
         pixels() + 1,

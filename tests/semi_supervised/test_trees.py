@@ -47,14 +47,13 @@ def test_leaves_of_the_comparison_are_impure() -> None:
 
 
 def test_values_at_a_threshold_go_left() -> None:
-    """Thresholds in the middle of whole numbers would not tell; those of rows themselves do."""
-    rows = np.array([[0.1], [0.3]])
-    forest = RandomForestClassifier(1, bootstrap=False, random_state=0).fit(rows, [0, 1])
+    """In single precision: 0.25 + 1e-12 is at the threshold 0.25, the next number of single precision is not."""
+    forest = RandomForestClassifier(1, bootstrap=False, random_state=0).fit([[0.0], [0.5]], [0, 1])
     made = Trees.of(forest)
-    at = np.float32(made.threshold[0])
-    near = np.array([[np.nextafter(at, np.float32(-1))], [at], [np.nextafter(at, np.float32(1))]])
+    assert made.threshold[0] == 0.25
+    near = np.array([[0.25], [0.25 + 1e-12], [np.nextafter(np.float32(0.25), np.float32(1))]])
     np.testing.assert_array_equal(made.predict_proba(near), forest.predict_proba(near))
-    assert len(np.unique(made.predict_proba(near)[:, 0])) == 2
+    assert made.predict_proba(near)[:, 0].tolist() == [1, 1, 0]
 
 
 def test_blocks_of_rows(trees: Trees, monkeypatch: pytest.MonkeyPatch) -> None:
