@@ -25,7 +25,17 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ebse import FewLabelClassifier, SpreadingClassifier, _archive
 from ebse.semi_supervised import SlowFeatures, _members, few_label
-from ebse.semi_supervised._members import COLUMNS, COMPONENTS, FEATURES, LINEAR, LINEAR_RANKS, TREES
+from ebse.semi_supervised._class_prior import caution, estimated_prior
+from ebse.semi_supervised._members import (
+    COLUMNS,
+    COMPONENTS,
+    FEATURES,
+    LINEAR,
+    LINEAR_RANKS,
+    TREES,
+    combined,
+    expected_accuracy,
+)
 
 N = 120
 
@@ -355,6 +365,7 @@ def test_class_priors(bare: FewLabelClassifier) -> None:
         error = fitted.class_prior_["standard error"]
         assert (error > 0).all() if name == "estimate" else (error == 0).all()
         if name == "given":
+            assert all(one.class_prior == {0: 0.8, 1: 0.1, 2: 0.1} for one in fitted._propagators.values())
             as_given = fitted.predict_proba(NEW)[:, 0].mean()
         if name == "equal":
             as_equal = fitted.predict_proba(NEW)[:, 0].mean()
@@ -366,15 +377,57 @@ def test_class_priors(bare: FewLabelClassifier) -> None:
     np.testing.assert_allclose(series.predict_proba(NEW)[:, 0].mean(), as_given)
 
 
+def test_a_given_prior_is_that_of_each_member(bare: FewLabelClassifier) -> None:
+    """Propagation has it already; answers of the others, which have equal classes, are multiplied by it."""
+    prior = np.array([0.8, 0.1, 0.1])
+    fitted = bare.set_params(class_prior=dict(zip("abc", prior, strict=True))).relabel(y=FEW)
+    answers, weights = fitted._sampled_answers(), fitted.members_.set_index("member")["weight"].to_dict()
+    p = combined(answers, weights, prior, power=0, without_prior={LINEAR, LINEAR_RANKS, TREES})
+    p = p**fitted._sharpness
+    np.testing.assert_allclose(fitted.label_distributions_[12:], (p / p.sum(1, keepdims=True))[12:])
+
+
 def test_an_unequal_prior_is_estimated() -> None:
     """Nine rows of ten are of one class: it is estimated as the larger one, and equal classes are not."""
     rng = np.random.default_rng(0)
     y = (np.arange(200) % 10 == 0).astype(int)
     rows = rng.normal(size=(200, 2)) + 6 * y[:, np.newaxis]
     few = [int(c) if i in (0, 1, 10, 11) else None for i, c in enumerate(y)]
-    found = FewLabelClassifier(random_state=0).fit(rows, few).class_prior_["probability"]
+    fitted = FewLabelClassifier(random_state=0).fit(rows, few)
+    found = fitted.class_prior_["probability"].to_numpy()
     # Shrunk toward equal classes: (0.9 + 0.05) / 1.1.
     np.testing.assert_allclose(found, [0.95 / 1.1, 0.15 / 1.1], atol=0.1)
+    # Predictions use a power of it.
+    answers, weights = fitted._sampled_answers(), fitted.members_.set_index("member")["weight"].to_dict()
+    p = combined(answers, weights, found, power=caution(found), without_prior=set()) ** fitted._sharpness
+    unlabeled = np.flatnonzero([label is None for label in few])
+    expected = (p / p.sum(1, keepdims=True))[unlabeled]
+    np.testing.assert_allclose(fitted.label_distributions_[unlabeled], expected)
+    assert caution(found) == 0.5
+
+
+def test_the_prior_is_estimated_from_unlabeled_rows(held: FewLabelClassifier) -> None:
+    answers, weights = held._sampled_answers(), held.members_.set_index("member")["weight"].to_dict()
+    without = {name: p[12:] for name, p in answers.items()}
+    for found, column in zip(
+        estimated_prior(without, weights), ("probability", "standard error"), strict=True
+    ):
+        np.testing.assert_allclose(held.class_prior_[column], found)
+    assert abs(estimated_prior(answers, weights)[0] - held.class_prior_["probability"]).max() > 1e-5
+
+
+def test_the_mean_confidence_is_the_accuracy_that_is_expected(fitted: FewLabelClassifier) -> None:
+    """The mean of what agreement of the members says and of cross-validated recall."""
+    answers = fitted._sampled_answers()
+    unlabeled = np.zeros(N, dtype=bool), np.empty(0, dtype=np.intp)
+    sharp = fitted._combined(answers, *unlabeled)
+    fitted._sharpness = 1.0
+    plain = fitted._combined(answers, *unlabeled)
+    assert fitted._recall is not None
+    by_recall = fitted._recall @ fitted.class_prior_["probability"]
+    expected = (expected_accuracy(answers, plain, np.array([4, 4, 4])) + by_recall) / 2
+    np.testing.assert_allclose(sharp.max(1).mean(), expected, atol=1e-4)
+    assert abs(plain.max(1).mean() - expected) > 1e-3
 
 
 @pytest.mark.parametrize(
