@@ -95,7 +95,9 @@ def test_sharpness_meets_the_mean_confidence(target: float) -> None:
 def test_sharpness_has_limits() -> None:
     p = np.full((4, 2), 0.5)
     np.testing.assert_allclose(sharpness(p, 0.9), 20, rtol=1e-6)
-    np.testing.assert_allclose(sharpness(RNG.dirichlet([0.01, 0.01], size=50) * 0.98 + 0.01, 0.5), 0.2, rtol=1e-6)
+    np.testing.assert_allclose(
+        sharpness(RNG.dirichlet([0.01, 0.01], size=50) * 0.98 + 0.01, 0.5), 0.2, rtol=1e-6
+    )
 
 
 def test_combined_is_a_weighted_mean() -> None:
@@ -138,7 +140,9 @@ def propagated(agreement: float, n_labels: int, names: Any = NAMES) -> float:
     return sum(w for name, w in weights.items() if name.startswith("propagation"))
 
 
-@pytest.mark.parametrize("names", [NAMES, (*NAMES, FEATURES), (COLUMNS, COMPONENTS, LINEAR, TREES), NAMES[:2]])
+@pytest.mark.parametrize(
+    "names", [NAMES, (*NAMES, FEATURES), (COLUMNS, COMPONENTS, LINEAR, TREES), NAMES[:2]]
+)
 def test_weights_sum_to_one(names: Any) -> None:
     for agreement in (0.3, 0.85, 1.0):
         weights, why = member_weights(answers_with(agreement, names), np.array([1, 5, 3]))
@@ -187,7 +191,11 @@ def test_expected_accuracy_rises_with_agreement_and_labels() -> None:
     answers = {i: np.eye(3)[np.arange(90) % 3] for i in "ab"}
     half = {"a": answers["a"], "b": np.roll(answers["b"], 1, axis=1)}
     p, few, many = answers["a"], np.full(3, 1), np.full(3, 5)
-    assert expected_accuracy(half, p, few) < expected_accuracy(answers, p, few) < expected_accuracy(answers, p, many)  # type: ignore[arg-type]
+    assert (
+        expected_accuracy(half, p, few)
+        < expected_accuracy(answers, p, few)
+        < expected_accuracy(answers, p, many)
+    )
     assert expected_accuracy({"a": half["b"]}, p, few) == 1 / 3 + 0.02
 
 

@@ -1,9 +1,13 @@
 """Label propagation over clusters: kernel, assignments and scores against loops."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import sparse
 
+from ebse import SpreadingClassifier, _archive
 from ebse.semi_supervised._propagation import (
     NEGLIGIBLE,
     Clusterings,
@@ -88,3 +92,57 @@ def test_the_width_is_the_median_distance_from_the_center() -> None:
     found = cluster(points, 12, n_clusterings=1, alpha=ALPHA, seed=0)
     squares = [min(float(((z - c) ** 2).sum()) for c in found.centers[0]) for z in points]
     assert found.widths[0] == pytest.approx(np.median(squares))
+
+
+def test_a_larger_alpha_propagates_further() -> None:
+    """Along a line of centers, relative to what stays at the label; with 0 it stays where it is."""
+    points = np.arange(30.0)[:, None] ** 1.1
+    parts = []
+    for alpha in (0.5, 0.9, 0.99):
+        kernel = propagation_kernel(points, alpha)
+        parts.append(kernel[5] / kernel[5, 5])
+    assert (np.diff(parts, axis=0)[:, np.arange(30) != 5] > 0).all()
+    np.testing.assert_array_equal(propagation_kernel(points, 0.0), np.eye(30))
+
+
+def test_labels_reach_more_rows_with_a_larger_alpha() -> None:
+    """Probability of the class of the nearest label, far from it: less certain the more arrives of the other."""
+    line = np.arange(100.0)[:, None]
+    y = [0, *([None] * 98), 1]
+    found = []
+    for alpha in (0.0, 0.5, 0.99):
+        spreading = SpreadingClassifier(
+            n_clusters=100, n_clusterings=1, n_rounds=0, alpha=alpha, random_state=0
+        )
+        found.append(spreading.fit(line, y).predict_proba(line)[:, 0])
+    # Without steps labels stay where they are.
+    assert (found[0][20:80] == 0.5).all()
+    assert (found[1][10:30] > found[2][10:30]).all()
+    assert (found[2][20:40] > 0.5).all()
+
+
+@pytest.mark.parametrize("alpha", [1.0, -0.1, 1.5, np.nan, np.inf, True, "0.9", None])
+def test_alpha_that_is_refused(alpha: Any) -> None:
+    spreading = SpreadingClassifier(alpha=0.9, n_clusterings=1, random_state=0).fit(*blobs())
+    before = vars(spreading).copy()
+    with pytest.raises(ValueError, match="alpha must be a number from 0 to below 1, got"):
+        spreading.set_params(alpha=alpha).fit(*blobs())
+    assert vars(spreading) == {**before, "alpha": alpha}
+
+
+@pytest.mark.parametrize("alpha", [0, 0.5, np.float32(0.5), np.float64(0.9)])
+def test_alpha_in_a_file(alpha: Any, tmp_path: Path) -> None:
+    points, y = blobs()
+    few = [int(c) if i < 6 else None for i, c in enumerate(y)]
+    fitted = SpreadingClassifier(alpha=alpha, n_clusterings=1, random_state=0).fit(points, few)
+    fitted.save(tmp_path / "a.safetensors")
+    loaded = SpreadingClassifier.load(tmp_path / "a.safetensors")
+    assert loaded.alpha == alpha
+    # Also labels after load propagate with it.
+    both = [one.relabel(points[6:20], y[6:20]).predict_proba(points) for one in (loaded, fitted)]
+    np.testing.assert_array_equal(both[0], both[1])
+    facts, arrays = fitted._state()
+    facts["parameters"]["alpha"] = 1.0
+    _archive.write(tmp_path / "b.safetensors", "SpreadingClassifier", facts, arrays)
+    with pytest.raises(ValueError, match=r"b\.safetensors must hold what ebse wrote, .*alpha must be"):
+        SpreadingClassifier.load(tmp_path / "b.safetensors")

@@ -18,7 +18,9 @@ FORESTS: dict[str, Any] = {
     "extra trees": ExtraTreesClassifier(10, random_state=0),
     "random forest": RandomForestClassifier(10, random_state=0),
     "impure leaves": ExtraTreesClassifier(10, max_depth=2, random_state=0),
-    "weighted classes": RandomForestClassifier(10, max_depth=3, class_weight={0: 1, 1: 5, 2: 20}, random_state=0),
+    "weighted classes": RandomForestClassifier(
+        10, max_depth=3, class_weight={0: 1, 1: 5, 2: 20}, random_state=0
+    ),
     "balanced classes": ExtraTreesClassifier(10, class_weight="balanced", min_samples_leaf=4, random_state=0),
     "a single node": ExtraTreesClassifier(3, min_samples_split=1000, random_state=0),
 }
@@ -33,7 +35,9 @@ def trees() -> Trees:
 def test_probabilities_are_those_of_scikit_learn(name: str) -> None:
     forest = FORESTS[name].fit(X, Y)
     for rows in (X, NEW, NEW[:1], NEW.astype(np.float64)):
-        np.testing.assert_allclose(Trees.of(forest).predict_proba(rows), forest.predict_proba(rows), rtol=1e-12)
+        np.testing.assert_allclose(
+            Trees.of(forest).predict_proba(rows), forest.predict_proba(rows), rtol=1e-12
+        )
 
 
 def test_leaves_of_the_comparison_are_impure() -> None:
@@ -43,14 +47,13 @@ def test_leaves_of_the_comparison_are_impure() -> None:
 
 
 def test_values_at_a_threshold_go_left() -> None:
-    """Thresholds in the middle of whole numbers would not tell; those of rows themselves do."""
-    rows = np.array([[0.1], [0.3]])
-    forest = RandomForestClassifier(1, bootstrap=False, random_state=0).fit(rows, [0, 1])
+    """In single precision: 0.25 + 1e-12 is at the threshold 0.25, the next number of single precision is not."""
+    forest = RandomForestClassifier(1, bootstrap=False, random_state=0).fit([[0.0], [0.5]], [0, 1])
     made = Trees.of(forest)
-    at = np.float32(made.threshold[0])
-    near = np.array([[np.nextafter(at, np.float32(-1))], [at], [np.nextafter(at, np.float32(1))]])
+    assert made.threshold[0] == 0.25
+    near = np.array([[0.25], [0.25 + 1e-12], [np.nextafter(np.float32(0.25), np.float32(1))]])
     np.testing.assert_array_equal(made.predict_proba(near), forest.predict_proba(near))
-    assert len(np.unique(made.predict_proba(near)[:, 0])) == 2
+    assert made.predict_proba(near)[:, 0].tolist() == [1, 1, 0]
 
 
 def test_blocks_of_rows(trees: Trees, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -164,8 +164,8 @@ def _converted(found: Raw, form: str) -> Column:
             return words.map(lambda x: None if x is None else str(int(x)) if x == int(x) else str(x))
         return words.map(lambda x: None if x is None else str(x))
     if form in (DAY, DAY_FIRST):
-        words = found.values if found.form == WORD else pd.Series(None, index=found.values.index, dtype=object)
-        return _dates(words, day_first=form == DAY_FIRST)
+        none = pd.Series(None, index=found.values.index, dtype=object)
+        return _dates(found.values if found.form == WORD else none, day_first=form == DAY_FIRST)
     return (
         pd.to_numeric(found.values, errors="coerce")
         if found.form == WORD
@@ -205,7 +205,7 @@ def _of_objects(column: Column, name: Any, *, day_first: bool) -> Raw:
 
 
 def _day_first(words: Column) -> bool:
-    """Whether dates have the day before the month: 25/12/2020 says so, and 1.2.2020, as points are written so."""
+    """Whether dates have the day before the month, as 25/12/2020 has; if none says so, those with points."""
     parts = [re.split("[-/.]", word, maxsplit=2) for word in words]
     short = [(int(first), int(second)) for first, second, _ in parts if len(first) <= 2]
     if any(first > 12 or second > 12 for first, second in short):
@@ -383,12 +383,12 @@ class Quantities:
         quantiles, facts = state.arrays["quantiles"], state.arrays["facts"]
         if quantiles.ndim != 2 or len(quantiles) < 2 or facts.shape != (6, quantiles.shape[1]):
             raise ValueError(f"quantiles of shape {quantiles.shape} and facts of shape {facts.shape}")
-        scales, part = (facts[2], [] if state.facts["common"] else facts[4]), facts[5]
-        if (np.diff(quantiles, axis=0) < 0).any() or any(np.any(x <= 0) for x in scales):
+        common, part = bool(state.facts["common"]), facts[5]
+        if (np.diff(quantiles, axis=0) < 0).any() or (facts[[2] if common else [2, 4]] <= 0).any():
             raise ValueError("quantiles must ascend, and standard deviations be positive")
         if (part < 0).any() or (part > 1).any():
             raise ValueError("parts of missing entries must be from 0 to 1")
-        return cls(quantiles, facts, common=bool(state.facts["common"]))
+        return cls(quantiles, facts, common=common)
 
 
 class Levels:
@@ -612,9 +612,7 @@ class Table:
         """From raw rows, without labels; ``columns`` may give the kinds of some columns."""
         given = _given(columns, list(frame.columns))
         found = {name: _found(frame[name], name, given.get(name)) for name in frame.columns}
-        numbers = [
-            name for name, (one, kind) in found.items() if one.form == NUMBER and kind.kind != "drop"
-        ]
+        numbers = [name for name, (one, kind) in found.items() if one.form == NUMBER and kind.kind != "drop"]
         n_used = sum(kind.kind != "drop" for _, kind in found.values())
         common = 0 < n_used == len(numbers) and on_common_scale(
             _stacked([found[name][0].values for name in numbers])
@@ -702,7 +700,9 @@ class Table:
             for c in self.columns
         )
         if not sound or len(set(self.names)) < len(self.names):
-            raise ValueError(f"columns must be different, and have a form and a coder, got {self.names!r:.60}")
+            raise ValueError(
+                f"columns must be different, and have a form and a coder, got {self.names!r:.60}"
+            )
         if sorted({c.coder for c in self.columns} - {-1}) != list(range(len(self.coders))) or not self.coders:
             raise ValueError(f"{len(self.coders)} coders for {len(self.columns)} columns")
         of_quantities, others = self._split()

@@ -343,9 +343,11 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | Path) -> None:
         """Write the fitted classifier to one file, atomically.
 
-        It holds how columns are coded, the members, and cluster assignments of the rows of ``fit``, but not
-        these rows: after :meth:`load` predictions are equal, and rows for ``relabel`` and ``suggest`` must
-        be given.
+        It holds how columns are coded, the members, and cluster assignments of the rows of ``fit``: after
+        :meth:`load` predictions are equal, and rows for ``relabel`` must be given. It does not hold the rows
+        as such, but of a quantity its quantiles, the smallest and the largest value among them; words of at
+        least two rows; both values of a column of two; and cluster centers, of which that of a cluster of a
+        single row equals that row, standardized.
 
         Parameters
         ----------
@@ -524,7 +526,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 )
             validate_data(self, frame, reset=True, skip_check_array=True)
             return frame
-        names = list(self._table.names)
+        names = list(getattr(self, "feature_names_in_", range(self.n_features_in_)))
         if not hasattr(X, "columns") or not hasattr(self, "feature_names_in_"):
             validate_data(self, frame, reset=False, skip_check_array=True)
             return frame.set_axis(names, axis=1)
