@@ -159,6 +159,6 @@ def test_peak_memory_is_the_result_and_a_block(generator: torch.Generator) -> No
     small = single(Small(W=W, b=b, c=c))
     v = (torch.rand(N, D, generator=generator) < 0.02).float()
     posterior_draws(small, v[:2], n_draws, generator=generator)
-    assert peak_growth(lambda: posterior_draws(small, v, n_draws, generator=generator)) < 37 + 40
+    assert peak_growth(lambda: posterior_draws(small, v, n_draws, generator=generator)) < 37 + 65
     # The twin: the result and the repeated rows.
-    assert peak_growth(lambda: (torch.ones(N * n_draws, K, dtype=v.dtype), v.repeat(n_draws, 1))) > 37 + 40
+    assert peak_growth(lambda: (torch.ones(N * n_draws, K, dtype=v.dtype), v.repeat(n_draws, 1))) > 37 + 65

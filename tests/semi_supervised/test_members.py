@@ -277,3 +277,11 @@ def test_caution() -> None:
     """0 up to a total variation of 0.1 from equal classes, 0.5 from 0.2 on, linear between."""
     found = [caution(np.array([0.5 + d, 0.5 - d])) for d in (0, 0.1, 0.15, 0.2, 0.4)]
     np.testing.assert_allclose(found, [0, 0, 0.25, 0.5, 0.5], atol=1e-9)
+
+
+def test_propagation_over_few_clusters_counts_less() -> None:
+    few, many, more = (
+        member_weights(answers_with(0.9), np.full(3, 1), n_clusters=n)[0][COLUMNS] for n in (5, 20, 500)
+    )
+    assert few == pytest.approx(many / 4)
+    assert more == many

@@ -20,6 +20,8 @@ LINEAR, LINEAR_RANKS, TREES = "logistic regression", "logistic regression on ran
 N_TREES = 100
 PART, AGREED, ENOUGH = 0.15, 0.3, 0.7
 """Weight of propagation with few labels, what is added where its views agree, and the kappa from which on."""
+MANY_CLUSTERS = 20
+"""Clusters from which on propagation has its full weight."""
 LEARNED = 0.9
 """Weight of propagation with few labels where features were learned: there are many rows and columns."""
 FADE = 10.0
@@ -130,14 +132,15 @@ def restored_members(state: _archive.State) -> dict[str, Any]:
 
 
 def member_weights(
-    answers: dict[str, Array], counts: Index, others: Iterable[str] = ()
+    answers: dict[str, Array], counts: Index, others: Iterable[str] = (), *, n_clusters: int = MANY_CLUSTERS
 ) -> tuple[dict[str, float], list[str]]:
     """Weights of the members, which sum to 1, and why each is what it is.
 
     ``others`` are names of members whose answers are not known.
 
     Propagation counts more where its views agree (Cohen's kappa on rows of ``fit``, labeled or not), as they
-    do where classes are clusters, and less the more labels there are.
+    do where classes are clusters, and less the more labels there are. With few clusters almost all are
+    neighbors in the graph, and it says little.
     """
     n = float(counts.mean())
     fade = FADE / (FADE + n)
@@ -145,8 +148,9 @@ def member_weights(
     first, second = (answers[name].argmax(1) for name in (COLUMNS, COMPONENTS))
     agreement = kappa(first, second, len(counts))
     part = (PART + AGREED * float(np.clip((agreement - ENOUGH) / (1 - ENOUGH), 0, 1))) * fade
+    part *= min(1, n_clusters / MANY_CLUSTERS)
     reason = f"{n:g} labels per class"
-    why_propagated = f"{reason}; its views agree with kappa {agreement:.2f}"
+    why_propagated = f"{reason}; its views agree with kappa {agreement:.2f}; {n_clusters} clusters"
     weights: dict[str, float] = {}
     if FEATURES in answers:
         part = max(part, LEARNED * fade)

@@ -389,7 +389,8 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._sampled: dict[str, Array] = {}
         self._distributions: Array | None = None
         some = self._sampled_answers()
-        self._weights, why = member_weights(some, counts, self._supervised)
+        n_clusters = self._propagators[COLUMNS].n_clusters_
+        self._weights, why = member_weights(some, counts, self._supervised, n_clusters=n_clusters)
         self.members_ = pd.DataFrame(
             {"member": list(self._weights), "weight": self._weights.values(), "why": why}
         )
