@@ -1,27 +1,29 @@
-"""Peak memory of a call, measured in the process of the tests."""
+"""Peak memory of calls, measured in a process of their own: freed memory of other tests would be used again."""
 
+import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-PROCESS = Path("/proc/self")
-
-
-def peak_growth(call: Callable[[], object]) -> int:
-    """MiB of resident memory that a call needs at its peak, beyond what the process holds before it."""
-    if sys.platform != "linux":
-        pytest.skip("the peak of resident memory can be reset on Linux only")
-    try:
-        (PROCESS / "clear_refs").write_text("5")
-    except OSError as error:
-        pytest.skip(f"the peak of resident memory cannot be reset here: {error}")
-    before = _peak()
+BEGIN = """
+import resource, torch
+from ebse.laws import Bernoulli, Point
+from ebse.models import RestrictedBoltzmannEnsemble
+def ensemble(D, K, dtype=torch.float32):
+    W = Bernoulli(torch.full((D, K), 0.1, dtype=dtype), torch.tensor(0.5, dtype=dtype))
+    b, c = (Point(torch.zeros(n, dtype=dtype)) for n in (D, K))
+    return RestrictedBoltzmannEnsemble(W=W, b=b, c=c)
+g = torch.Generator().manual_seed(0)
+def growth(call):
+    peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak()
     call()
-    return _peak() - before
+    print((peak() - before) // 1024)
+"""
 
 
-def _peak() -> int:
-    lines = (PROCESS / "status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) // 1024
+def peak_growths(script: str) -> list[int]:
+    """MiB that each call of ``growth`` in the script needs beyond the largest memory before it."""
+    pytest.importorskip("resource")
+    done = subprocess.run([sys.executable, "-c", BEGIN + script], capture_output=True, text=True, check=True)
+    return [int(line) for line in done.stdout.split()]
