@@ -510,14 +510,13 @@ def test_a_file_predicts_the_same(held: FewLabelClassifier, file: Path, tmp_path
 
 def test_rows_must_be_given_after_load(held: FewLabelClassifier, file: Path) -> None:
     loaded = FewLabelClassifier.load(file)
-    uses: dict[str, Callable[[], Any]] = {
-        "transduction_": lambda: loaded.transduction_,
-        "transduction_ ": lambda: loaded.label_distributions_,
-        "relabel without X": lambda: loaded.relabel(y=FEW),
-    }
-    for name, use in uses.items():
-        with pytest.raises(ValueError, match=f"{name.strip()} needs the rows of fit, .*; pass rows as X"):
-            use()
+    for name in ("transduction_", "label_distributions_"):
+        # AttributeError, so that hasattr and the display of notebooks work.
+        assert not hasattr(loaded, name)
+        with pytest.raises(AttributeError, match=r"about the rows of fit, .* call predict\(X\)"):
+            getattr(loaded, name)
+    with pytest.raises(ValueError, match=r"relabel without X needs the rows of fit, .*; pass rows as X"):
+        loaded.relabel(y=FEW)
     np.testing.assert_array_equal(loaded.suggest(5), held.suggest(5))
     np.testing.assert_array_equal(loaded.suggest(5, X=NEW), held.suggest(5, X=NEW))
 
@@ -773,8 +772,30 @@ def test_columns_of_another_type(held: FewLabelClassifier) -> None:
     np.testing.assert_array_equal(held.predict_proba(other), held.predict_proba(NEW))
     odd = NEW.assign(size="large", day=3.5, color=pd.Timestamp("2020-01-01"), note=7)
     empty = NEW.assign(size=np.nan, day=None, color=None, note=None)
-    np.testing.assert_allclose(held.predict_proba(odd), held.predict_proba(empty), atol=1e-6)
-    assert np.isfinite(held.predict_proba(odd)).all()
+    with pytest.warns(UserWarning, match="column .* held") as said:
+        found = held.predict_proba(odd)
+    assert [str(w.message).partition(":")[0] for w in said] == [
+        "column 'size' held numbers in fit, and 'large' is none",
+        "column 'day' held dates in fit, and '3.5' is none",
+    ]
+    np.testing.assert_allclose(found, held.predict_proba(empty), atol=1e-6)
+    assert np.isfinite(found).all()
+
+
+@pytest.mark.usefixtures("small")
+def test_columns_that_were_dropped_are_not_needed() -> None:
+    rows, y = numbers()
+    frame = pd.DataFrame(rows, columns=list("abc")).assign(same=1)
+    fitted = FewLabelClassifier(random_state=0).fit(frame, y)
+    assert fitted.columns_["kind"].tolist()[-1] == "drop"
+    np.testing.assert_array_equal(
+        fitted.predict_proba(frame.drop(columns="same")), fitted.predict_proba(frame)
+    )
+
+
+def test_indices_are_no_rows(held: FewLabelClassifier) -> None:
+    with pytest.raises(ValueError, match=r"X must hold rows, got one dimension; .*iloc.indices., labels"):
+        held.relabel([1, 2], ["a", "b"])
 
 
 def test_a_level_that_fit_did_not_have(held: FewLabelClassifier) -> None:

@@ -152,7 +152,16 @@ def raw(column: Column, name: Any, *, form: str | None = None) -> Raw:
         found = _of_objects(column, name, day_first=form == DAY_FIRST)
     if form is None or found.form == form or {found.form, form} == {DAY, DAY_FIRST}:
         return found
-    return Raw(_converted(found, form), form)
+    made = _converted(found, form)
+    unread = found.values.notna() & made.isna()
+    if unread.any():
+        what = {NUMBER: "numbers", DAY: "dates", DAY_FIRST: "dates"}[form]
+        warnings.warn(
+            f"column {name!r} held {what} in fit, and {str(found.values[unread].iloc[0])!r} is none: "
+            f"{int(unread.sum())} such entries count as missing; write them as in fit",
+            stacklevel=2,
+        )
+    return Raw(made, form)
 
 
 def _converted(found: Raw, form: str) -> Column:

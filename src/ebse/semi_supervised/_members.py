@@ -149,7 +149,7 @@ def member_weights(
     agreement = kappa(first, second, len(counts))
     part = (PART + AGREED * float(np.clip((agreement - ENOUGH) / (1 - ENOUGH), 0, 1))) * fade
     part *= min(1, n_clusters / MANY_CLUSTERS)
-    reason = f"{n:g} labels per class"
+    reason = f"{n:.3g} label{'s' if n != 1 else ''} per class"
     why_propagated = f"{reason}; its views agree with kappa {agreement:.2f}; {n_clusters} clusters"
     weights: dict[str, float] = {}
     if FEATURES in answers:

@@ -220,7 +220,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = self._rows_of(views)
         self._propagators = {
             name: SpreadingClassifier(
-                n_clusterings=N_CLUSTERINGS,
+                n_clusterings=(2 if name == FEATURES else 1) * N_CLUSTERINGS,
                 # Learned features make clusters of any shape, along which labels propagate far.
                 n_clusters="auto" if name == FEATURES else _number_of_clusters(Z),
                 alpha=FAR if name == FEATURES else ALPHA,
@@ -256,6 +256,11 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         option("members", members, MEMBERS)
         if X is not None and y is None:
             raise ValueError("y must be given with X, got None; pass the labels of these rows")
+        if X is not None and np.ndim(X) == 1:
+            raise ValueError(
+                "X must hold rows, got one dimension; to label rows of fit by their indices, pass the rows "
+                "themselves, for example relabel(frame.iloc[indices], labels)"
+            )
         if X is None:
             kept = self._kept_rows("relabel without X")
             n = len(kept.views.standard)
@@ -450,7 +455,12 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _fitted_probabilities(self) -> Array:
         """Class probabilities of all rows of ``fit``; those of supervised members are kept between labels."""
         if self._distributions is None:
-            kept = self._kept_rows("transduction_")
+            if self._kept is None:
+                raise AttributeError(
+                    "transduction_ and label_distributions_ are about the rows of fit, which a file does not "
+                    "hold; call predict(X) or predict_proba(X)"
+                )
+            kept = self._kept
             every = slice(None)
             answers = {name: self._propagated(name, every) for name in self._propagators}
             for name, one in self._supervised.items():
@@ -531,7 +541,11 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not hasattr(X, "columns") or not hasattr(self, "feature_names_in_"):
             validate_data(self, frame, reset=False, skip_check_array=True)
             return frame.set_axis(names, axis=1)
-        absent = [c for c in names if c not in frame.columns]
+        # Columns that fit has dropped are not needed.
+        unused = (
+            {c.name for c in self._table.columns if c.kind == "drop"} if hasattr(self, "_table") else set()
+        )
+        absent = [c for c in names if c not in frame.columns and c not in unused]
         extra = [c for c in frame.columns if c not in names]
         if absent:
             raise ValueError(
@@ -544,7 +558,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{', '.join(map(repr, extra))}",
                 stacklevel=4,
             )
-        return frame[names]
+        return frame.reindex(columns=names) if len(unused) else frame[names]
 
     def _warn_of_lost_classes(self, classes: Array) -> None:
         """Warn of classes that have no label any more, unless there are others in their place."""
