@@ -108,6 +108,17 @@ def read_labels(
     return Labels(rows, classes, target)
 
 
+def warn_of_lost_classes(before: Array, classes: Array) -> None:
+    """Warn in ``relabel`` of classes that have no label any more, unless there are others in their place."""
+    lost = np.setdiff1d(before, classes).tolist()
+    if lost and np.isin(classes, before).all():
+        warnings.warn(
+            f"no label is {', '.join(map(repr, lost))} any more, and no row will be predicted as that: "
+            "relabel takes all labels that are known, not only new ones",
+            stacklevel=3,
+        )
+
+
 def restored_classes(dtype: str, values: list[Any]) -> Array:
     """The classes (C,) of a file, from the type and the values that it holds; ValueError unless sorted.
 

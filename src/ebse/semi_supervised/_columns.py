@@ -18,6 +18,7 @@ import pandas as pd
 from scipy import sparse
 
 from ebse import _archive
+from ebse._estimators import LARGEST
 
 Array = npt.NDArray[Any]
 Column = Any
@@ -45,7 +46,6 @@ LEAST_COMMON = 16
 """Quantities from which on a table may be one of pixels, which are measured on a common scale."""
 MOST_EXTREME = 20.0
 """Standard deviations from the mean, at most, of a row that lies outside of those of ``fit``."""
-LARGEST = 1e20
 MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "<na>", "nat", "-", "."})
 """Entries of words, in lower case, that stand for a missing value."""
 IDENTIFIERS = re.compile(r"(.*[_ .-])?(id|uuid|guid|index|key|nr|no|number)|unnamed.*|row.*", re.IGNORECASE)

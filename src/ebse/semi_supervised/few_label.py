@@ -28,7 +28,7 @@ from ebse._estimators import (
     seed_of,
     unchanged_on_error,
 )
-from ebse._labels import Labels, plain_classes, read_labels, restored_classes
+from ebse._labels import Labels, plain_classes, read_labels, restored_classes, warn_of_lost_classes
 from ebse._stages import shown, stage
 from ebse._validation import option
 from ebse.semi_supervised._class_prior import (
@@ -271,7 +271,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if labels is None:
             return self._forget()
         _warn_of_spelling(labels.classes)
-        self._warn_of_lost_classes(labels.classes)
+        warn_of_lost_classes(getattr(self, "classes_", labels.classes), labels.classes)
         taken = labels.rows
         rows = kept.take(taken) if X is None else self._rows_of(self._table(frame.iloc[taken]))
         with unchanged_on_error(self):
@@ -295,9 +295,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = self._rows_of(self._table(self._frame(X, reset=False)))
         answers = {}
         for name, one in self._propagators.items():
-            Z = one._validated(rows.spreads[name])
-            assigned = [c.assign(s(Z)) for c, s in zip(one._clusterings, one._standardizers, strict=True)]
-            answers[name] = one._probabilities(assigned, np.zeros(len(Z), dtype=np.uint64))
+            answers[name] = one._propagated(one._assigned(one._validated(rows.spreads[name])))
         keys = self._propagators[COLUMNS]._keys(rows.spreads[COLUMNS])
         answers |= {name: one(rows.views) for name, one in self._supervised.items()}
         return self._combined(answers, *self._propagators[COLUMNS]._known.find(keys))
@@ -341,7 +339,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         # Learned features are the best view where there are some.
-        name = list(self._propagators)[-1] if FEATURES in self._propagators else COLUMNS
+        name = FEATURES if FEATURES in self._propagators else COLUMNS
         rows = None if X is None else self._rows_of(self._table(self._frame(X, reset=False))).spreads[name]
         return self._propagators[name].suggest(n, X=rows, exclude=exclude)
 
@@ -434,9 +432,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _propagated(self, name: str, rows: Index | slice) -> Array:
         """Class probabilities of rows of ``fit`` by label propagation."""
         one = self._propagators[name]
-        assigned = [at[rows] for at in one._rows.assigned]
-        # Without keys of rows: those with a label are set at the end.
-        return one._probabilities(assigned, np.zeros(assigned[0].shape[0], dtype=np.uint64))
+        return one._propagated([at[rows] for at in one._rows.assigned])
 
     def _find_labels(self, rows: Index | slice) -> tuple[npt.NDArray[np.bool_], Index]:
         """Which rows of ``fit`` have a label, and where it is."""
@@ -558,18 +554,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{', '.join(map(repr, extra))}",
                 stacklevel=4,
             )
-        return frame.reindex(columns=names) if len(unused) else frame[names]
-
-    def _warn_of_lost_classes(self, classes: Array) -> None:
-        """Warn of classes that have no label any more, unless there are others in their place."""
-        before = getattr(self, "classes_", classes)
-        lost = np.setdiff1d(before, classes).tolist()
-        if lost and np.isin(classes, before).all():
-            warnings.warn(
-                f"no label is {', '.join(map(repr, lost))} any more, and no row will be predicted as that: "
-                "relabel takes all labels that are known, not only new ones",
-                stacklevel=3,
-            )
+        return frame.reindex(columns=names)
 
     def _warn_of_result(self, some: dict[str, Array]) -> None:
         """Warn of predictions that look wrong."""

@@ -33,7 +33,7 @@ from ebse._estimators import (
     unchanged_on_error,
     warn_of_scale,
 )
-from ebse._labels import Labels, plain_classes, read_labels, restored_classes
+from ebse._labels import Labels, plain_classes, read_labels, restored_classes, warn_of_lost_classes
 from ebse._stages import shown
 from ebse._validation import count, option
 from ebse.semi_supervised._class_prior import (
@@ -277,13 +277,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if labels is None:
             return self._propagate(None, None, None)
         prior = prior_probabilities(self.class_prior, labels.classes)
-        lost = np.setdiff1d(getattr(self, "classes_", []), labels.classes).tolist()
-        if lost and np.isin(labels.classes, self.classes_).all():
-            warnings.warn(
-                f"no label is {', '.join(map(repr, lost))} any more, and no row will be predicted as that: "
-                "relabel takes all labels that are known, not only new ones",
-                stacklevel=2,
-            )
+        warn_of_lost_classes(getattr(self, "classes_", labels.classes), labels.classes)
         rows = self._rows.take(labels.rows) if X is None else self._encoded(X[labels.rows])
         return self._propagate(labels, rows, prior)
 
@@ -304,8 +298,7 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._require_labels()
         X = self._validated(X)
-        assigned = [c.assign(one(X)) for c, one in zip(self._clusterings, self._standardizers, strict=True)]
-        return self._probabilities(assigned, self._keys(X))
+        return self._probabilities(self._assigned(X), self._keys(X))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The most probable class of each row of X (N, D); of a labeled row its label."""
@@ -442,12 +435,21 @@ class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _probabilities(self, assigned: list[Assignments], keys: Keys) -> Array:
         """Class probabilities of rows with these assignments; of labeled rows their labels."""
-        held: Propagation = self._propagation
-        p: Array = probabilities(row_scores(assigned, held.scores)) * held.class_weights
-        p /= p.sum(1, keepdims=True)
+        p = self._propagated(assigned)
         labeled, at = self._known.find(keys)
         p[labeled] = self._known.frequencies[at]
         return p
+
+    def _propagated(self, assigned: list[Assignments]) -> Array:
+        """Class probabilities of rows with these assignments, whether or not they have a label."""
+        held: Propagation = self._propagation
+        p: Array = probabilities(row_scores(assigned, held.scores)) * held.class_weights
+        p /= p.sum(1, keepdims=True)
+        return p
+
+    def _assigned(self, X: Array) -> list[Assignments]:
+        """Cluster assignments of validated rows, for each representation."""
+        return [c.assign(one(X)) for c, one in zip(self._clusterings, self._standardizers, strict=True)]
 
     def _uncertainty(self, assigned: list[Assignments]) -> Array:
         """Ratio of the second largest score of each row to its largest (N,); 1 without labels."""
