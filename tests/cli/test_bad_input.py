@@ -70,9 +70,14 @@ NAMED = {
     "empty npy": file("x.npy", b"", "an empty file"),
     "empty npz": file("x.npz", b"", "an empty file"),
     "empty without suffix": file("x", b"", "an empty file"),
-    "unknown suffix": file("x.xlsx", b"PK\x03\x04 and more", "a file of another kind (.xlsx); convert it"),
+    "unknown suffix": file("x.ods", b"PK\x03\x04 and more", "a file of another kind (.ods); convert it"),
+    "no Excel file": file("x.xlsx", b"PK\x03\x04 and more", "x.xlsx must be an Excel file, got one that"),
+    "older Excel": file("x.xls", b"\xd0\xcf\x11\xe0", "older kind (.xls); save it as .xlsx"),
+    "no Feather file": file(
+        "x.feather", b"ARROW1 and more", "x.feather must be a Feather file, got one that"
+    ),
     "no suffix": file("x", b"1,2\n3,4\n", "a file of another kind (no suffix)"),
-    "info, parquet": file("x.parquet", b"PAR1", "a file of another kind (.parquet)", command="info"),
+    "info, parquet": file("x.parquet", b"PAR1", "must be a Parquet file, got one that", command="info"),
     "a folder named like a table": file("x.csv/", None, "x.csv must hold images"),
 }
 
@@ -132,18 +137,18 @@ TABLES = {
     "a column without a name": csv(names="a,,c", piece="none for column 2; name it in the first line"),
     "a number among names": csv(names="a,0.5,c", piece="the value 0.5; add a line of names"),
     "a first line of numbers and gaps": csv(names="4,NA,7", piece="add a line of names"),
-    "semicolons": file("x.csv", b"a;b\n0;1\n1;0\n", "only ';'; pass --delimiter ';'"),
-    "tabs": file("x.csv", b"a\tb\n0\t1\n1\t0\n", "pass --delimiter 'tab'"),
-    "commas in a tsv file": file("x.tsv", b"a,b\n0,1\n1,0\n", "pass --delimiter ','"),
-    "bars": file("x.csv", b"a|b\n0|1\n1|0\n", "pass --delimiter '|'", command="info"),
+    "semicolons, a long line": file("x.csv", b"a;b\n0;1;1\n1;0\n", "only ';'; pass --delimiter ';'"),
+    "tabs, a long line": file("x.csv", b"a\tb\n0\t1\t1\n1\t0\n", "pass --delimiter 'tab'"),
+    "commas in a tsv file, a long line": file("x.tsv", b"a,b\n0,1,1\n1,0\n", "pass --delimiter ','"),
+    "bars, a long line": file("x.csv", b"a|b\n0|1|1\n1|0\n", "pass --delimiter '|'", command="info"),
     "two delimiters": csv(line="fit x.csv --delimiter ';;'", piece="--delimiter must be one character"),
     "a quote as delimiter": csv(line="fit x.csv --delimiter '\"'", piece="--delimiter must be one character"),
     "a line end as delimiter": csv(
         line="fit x.csv --delimiter '\n'", piece="--delimiter must be one character"
     ),
     "an empty delimiter": csv(line="fit x.csv --delimiter ''", piece="--delimiter must be one character"),
-    "Latin-1": file("x.csv", "a,größe\n0,1\n1,0\n".encode("latin-1"), "the byte 0xf6; save it as UTF-8"),
-    "UTF-16": file("x.csv", "a,b\n0,1\n".encode("utf-16"), "must be text in UTF-8, got the byte 0xff"),
+    "no encoding": file("x.csv", b"a,gr\x81\xf6\n0,1\n1,0\n", "the byte 0x81; save it as UTF-8"),
+    "damaged UTF-16": file("x.csv", "a,b\n0,1\n".encode("utf-16")[:-1], "UTF-8, got damaged UTF-16"),
     "a pickle": file("x.csv", PICKLE, "x.csv must"),
     "an array of csv": csv(line="fit x.csv --array X", piece="--array must be for an npz file"),
     "only names of rows": file("x.csv", b",\n", "name for every column"),
@@ -312,7 +317,9 @@ PICTURES = {
     "a compressed bomb": file(
         "x.gz", gzip.compress(idx(np.zeros((70, 2**10, 2**10), np.uint8)), 6), "compressed 300 times"
     ),
-    "a compressed table": file("x.csv.gz", gzip.compress(b"a,b\n0,1\n1,0\n"), "a file of another kind (.gz)"),
+    "a compressed table, cut": file(
+        "x.csv.gz", gzip.compress(b"a,b\n0,1\n1,0\n")[:-9], "x.csv.gz must be compressed by gzip"
+    ),
     "something compressed": file("x.gz", b"\x1f\x8b\x08" + bytes(7) + b"\xff" * 20, "a file of another kind"),
     "MNIST with another label": mnist("pass --label labels", "--label kind"),
     "MNIST with labels too few": mnist("with a label for each", **{FILES[1]: idx(GRAY[:3, 0, 0])}),

@@ -1,4 +1,4 @@
-"""Readers of users' files: csv and tsv tables, NumPy arrays, images and idx files."""
+"""Readers of users' files: tables (csv, tsv, Parquet, Feather, Excel), NumPy arrays, images, idx files."""
 
 from ebse.io.arrays import read_arrays
 from ebse.io.cells import read_cells

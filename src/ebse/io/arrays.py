@@ -120,20 +120,26 @@ def _chosen(
     return several[0]
 
 
+def incredible(info: zipfile.ZipInfo) -> str | None:
+    """What is wrong with a member that may unpack to far more than its size; None if nothing is."""
+    size = info.file_size
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        # Other methods unpack whole chunks, however few bytes are read.
+        return f"{info.filename} of another compression"
+    if size > LARGEST or (size > LOOSE and size > DENSEST * max(info.compress_size, 1)):
+        return f"{info.filename} of {size} bytes made of {info.compress_size}"
+    return None
+
+
 def _require_credible(path: Path, info: zipfile.ZipInfo) -> None:
     """Refuse an array that would unpack to far more than its compressed size, before it is unpacked."""
-    size = info.file_size
-    if size > LARGEST or (size > LOOSE and size > DENSEST * max(info.compress_size, 1)):
+    claim = incredible(info)
+    if claim is not None:
         raise bad(
             path,
             f"hold arrays of at most {LARGEST >> 30} GiB that are compressed {DENSEST} times at most",
-            f"{info.filename} of {size} bytes made of {info.compress_size}",
+            claim,
             "save it uncompressed (numpy.savez)",
-        )
-    # Other methods unpack whole chunks, however few bytes are read.
-    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise bad(
-            path, "be written by NumPy", f"{info.filename} of another compression", "save it with numpy.savez"
         )
 
 
@@ -220,7 +226,7 @@ def _rows(path: Path, X: Numbers, y: Labels | None, wanted: Wanted) -> Rows:
     if len(kept) < len(names):
         y = y if at is None else _labels(path, str(wanted.label), X[:, at], len(X))
         X, names, shape = X[:, kept], tuple(names[i] for i in kept), None
-    wanted.require_size(path, X)
+    wanted.require_size(path, *X.shape)
     if X.dtype != np.uint8 and X.dtype not in FLOATS:
         with np.errstate(over="ignore"):
             X = X.astype(np.float64)

@@ -37,7 +37,7 @@ def read_folder(path: Path, wanted: Wanted) -> Rows:
     held = found_in(path) or []
     idx = bool(held)
     label = wanted.label
-    if wanted.only is not None and label != (LABELS if idx else FOLDER):
+    if wanted.is_new and label != (LABELS if idx else FOLDER):
         label = None
     if idx:
         for file in held:
@@ -47,7 +47,7 @@ def read_folder(path: Path, wanted: Wanted) -> Rows:
         if label not in (None, LABELS):
             raise bad(path, "be read with --label labels", f"--label {label!r}", "pass --label labels")
         y = None if label is None else np.array([str(value) for value in images.y], dtype=object)
-        wanted.require_size(path, images.X)
+        wanted.require_size(path, *images.X.shape)
         wanted.require_count(path, images.X.shape[1])
         return Rows(path, images.X, numbered(images.X.shape[1]), y, images.shape)
     if label not in (None, FOLDER):
@@ -71,7 +71,7 @@ def read_folder(path: Path, wanted: Wanted) -> Rows:
         for row, file in zip(X, files, strict=True):
             row[:] = _of_shape(path, file, files[0], first.shape).ravel()
             done(1)
-    wanted.require_size(path, X)
+    wanted.require_size(path, *X.shape)
     y = None
     if label is not None:
         parts = [file.relative_to(path).parts for file in files]
@@ -83,7 +83,7 @@ def read_folder(path: Path, wanted: Wanted) -> Rows:
 
 def read_idx_file(path: Path, wanted: Wanted) -> Rows:
     """Images, or rows of bytes, of one idx file."""
-    if wanted.label is not None and wanted.only is None:
+    if wanted.label is not None and not wanted.is_new:
         raise bad(
             path,
             "be in a folder with its labels",
@@ -100,7 +100,7 @@ def read_idx_file(path: Path, wanted: Wanted) -> Rows:
         )
     shape = None if array.ndim == 2 else (array.shape[1], array.shape[2])
     X = array.reshape(len(array), -1) if array.size else array.reshape(len(array), 0)
-    wanted.require_size(path, X)
+    wanted.require_size(path, *X.shape)
     wanted.require_count(path, X.shape[1])
     return Rows(path, X, numbered(X.shape[1]), None, shape)
 

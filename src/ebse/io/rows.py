@@ -1,4 +1,4 @@
-"""The result of every reader: rows of numbers with what their file says about them."""
+"""The result of every reader: rows, with what their file says about them."""
 
 import re
 from collections.abc import Sequence
@@ -24,8 +24,8 @@ class Rows(NamedTuple):
     """Rows X (N, D) of a file or a folder."""
 
     path: Path
-    X: Numbers
-    """Floats, or unsigned bytes of images."""
+    X: Any
+    """An array of floats, or of unsigned bytes of images; of a table read with ``raw`` a pandas frame."""
     names: tuple[str, ...]
     """Names of the columns; numbers from 0 on where a file has none."""
     labels: Labels | None = None
@@ -104,15 +104,19 @@ class Wanted(NamedTuple):
     label: str | None = None
     drop: tuple[str, ...] = ()
     only: tuple[str, ...] | None = None
-    """Columns of numbers in the order wanted, whatever else there is; None: all that are not dropped."""
+    """Columns in the order wanted, whatever else there is; None: all that are not dropped."""
     missing: bool = False
     id: str | None = None
     """The column of row names."""
     header: bool = True
     """Whether the first line of a table holds column names."""
+    raw: bool = False
+    """Whether columns of tables may hold anything, not only numbers."""
+    lenient: bool = False
+    """Whether columns named by label, id and drop may be absent."""
 
     def places(self, path: Path, names: tuple[str, ...]) -> tuple[list[int], int | None]:
-        """Positions of the columns of numbers, and of the label."""
+        """Positions of the columns of X, and of the label."""
         if self.only is not None:
             place = {name: at for at, name in enumerate(names)}
             lacking = [name for name in self.only if name not in place]
@@ -120,7 +124,7 @@ class Wanted(NamedTuple):
                 raise bad(
                     path,
                     f"have the {len(self.only)} columns of the run",
-                    f"{len(names)} without {_listed(lacking)}",
+                    f"{len(names)} without {listed(lacking)}",
                     "give a file with the same columns",
                 )
             return [place[name] for name in self.only], (
@@ -128,13 +132,13 @@ class Wanted(NamedTuple):
             )
         named = (("--label", self.label), ("--id", self.id), *(("--drop", name) for name in self.drop))
         for option, name in named:
-            if name is not None and name not in names:
+            if name is not None and name not in names and not self.lenient:
                 near = get_close_matches(name.lower(), [n.lower() for n in names], 1)
                 meant = [n for n in names if n.lower() in near]
                 raise bad(
                     path,
                     f"have the column that {option} names",
-                    f"{name!r}; it has {_listed(names)}",
+                    f"{name!r}; it has {listed(names)}",
                     f"did you mean {meant[0]!r}?" if meant else "correct it (separate several by spaces)",
                 )
         if self.label in self.drop:
@@ -142,16 +146,22 @@ class Wanted(NamedTuple):
                 f"--label and --drop must name different columns, got {self.label!r} for both; leave one out"
             )
         kept = [at for at, name in enumerate(names) if name not in (self.label, self.id, *self.drop)]
-        return kept, None if self.label is None else names.index(self.label)
+        return kept, names.index(self.label) if self.label in names else None
 
-    def require_size(self, path: Path, X: Numbers) -> None:
+    @property
+    def is_new(self) -> bool:
+        """Whether the file is another one than that of the fit, such as rows to predict."""
+        return self.lenient or self.only is not None
+
+    def require_size(self, path: Path, n_rows: int, n_columns: int) -> None:
         """Refuse too few rows, or no column."""
-        least = 2 if self.only is None else 1
-        if len(X) < least or X.shape[1] < 1:
+        least = 1 if self.is_new else 2
+        if n_rows < least or n_columns < 1:
+            column = "column" if self.raw else "column of numbers"
             raise bad(
                 path,
-                f"have at least {least} row{'s' * (least > 1)} and one column of numbers",
-                f"{len(X)} rows and {X.shape[1]} columns",
+                f"have at least {least} row{'s' * (least > 1)} and one {column}",
+                f"{n_rows} rows and {n_columns} columns",
                 "give a file with more",
             )
 
@@ -166,6 +176,7 @@ class Wanted(NamedTuple):
             )
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """The first names, for an error message."""
     more = len(names) - SHOWN
     return ", ".join(map(repr, names[:SHOWN])) + (f" and {more} more" if more > 0 else "")
