@@ -15,6 +15,7 @@ SOURCE = Path(ebse.__file__).parent
 # From top to bottom: a package may import from the packages above it in this list, and from itself.
 PACKAGES = [
     "_validation",
+    "_missing",
     "_tensors",
     "_atomic",
     "_jsonl",

@@ -16,12 +16,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ebse import _archive
-from ebse._validation import count, option
+from ebse._validation import LARGEST, count, option
 
 OMITTED = "omitted"
 """In a file, in place of a representation that was left out of it."""
-LARGEST = 1e20
-"""Entries from this size on are refused: their squares overflow single precision."""
 SCALES = ("", "8-bit", "unit")
 """Results of :func:`scale_of`."""
 BRIGHT = 128
@@ -306,21 +304,26 @@ def scale_of(X: Any) -> str:
 
 
 def warn_of_scale(fitted: str, X: npt.NDArray[Any], name: str = "X", like: str = "the rows of fit") -> None:
-    """Warn if 8-bit rows X and rows in [0, 1], or the reverse, are mixed: predictions would be near chance.
+    """Warn of 8-bit rows X where those of ``fit`` are in [0, 1], or the reverse: both would not be alike."""
+    found = other_scale(fitted, X, name, like)
+    if found is not None:
+        warnings.warn(found, stacklevel=4)
 
-    ``fitted`` is :func:`scale_of` of the rows of ``fit``. Only "8-bit" against "unit" warns: tables whose
-    entries are not all whole numbers up to 255, or not all in [0, 1], never do.
+
+def other_scale(fitted: str, X: npt.NDArray[Any], name: str, like: str = "the rows of fit") -> str | None:
+    """The message if rows X are on another scale than the rows of ``fit``, whose :func:`scale_of` is given.
+
+    Only "8-bit" against "unit" is one: tables whose entries are not all whole numbers up to 255, or not all
+    in [0, 1], never are.
     """
-    if not fitted:
-        return
-    scale = scale_of(X)
-    if scale and scale != fitted:
-        ranges = {"8-bit": "0 to 255", "unit": "0 to 1"}
-        warnings.warn(
-            f"{name} has entries from {ranges[scale]}, but {like} are from {ranges[fitted]}; "
-            f"{'divide it by 255' if scale == '8-bit' else 'multiply it by 255'}",
-            stacklevel=4,
-        )
+    scale = scale_of(X) if fitted else ""
+    if not scale or scale == fitted:
+        return None
+    ranges = {"8-bit": "0 to 255", "unit": "0 to 1"}
+    return (
+        f"{name} has entries from {ranges[scale]}, but {like} are from {ranges[fitted]}; "
+        f"{'divide it by 255' if scale == '8-bit' else 'multiply it by 255'}"
+    )
 
 
 def with_names(X: Any, names: Any) -> Any:

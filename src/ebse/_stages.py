@@ -7,7 +7,8 @@ Code that works for seconds announces its stages:
             ...
             done(1)
 
-Nobody hears it unless a caller listens: ``verbose=1`` shows tqdm bars, the command line its own.
+Nobody hears it unless a caller listens: ``verbose=1`` shows tqdm bars, the command line its own. Stages
+within a stage are not announced.
 """
 
 from collections.abc import Callable, Iterator
@@ -46,7 +47,12 @@ def stage(name: str, total: float = 0, unit: str = "") -> Iterator[Callable[[flo
         listener(Stage(name, done, total, unit))
 
     listener(Stage(name, 0, total, unit))
-    yield count
+    # Stages within this one are parts of it, and its own units are what is counted.
+    token = _LISTENER.set(None)
+    try:
+        yield count
+    finally:
+        _LISTENER.reset(token)
     listener(Stage(name, done, total, unit, finished=True))
 
 

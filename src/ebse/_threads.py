@@ -5,13 +5,18 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import final
+from typing import TYPE_CHECKING, final
 
-import torch
 from threadpoolctl import ThreadpoolController
+
+if TYPE_CHECKING:
+    import torch
 
 SMALL = 2**16
 """Connections below which one thread is faster, and far faster where other programs keep a core busy."""
+
+FEW_ENTRIES = 2**22
+"""Entries of a table below which one thread of BLAS and OpenMP is enough."""
 
 N_TRIAL, RATE = 4, 0.3
 """Steps after which two numbers of threads are compared, and the rate of their moving averages."""
@@ -23,14 +28,23 @@ SHORTEST, LONGEST = 0.5, 8.0
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Limit torch, BLAS and OpenMP to one thread of this process; restore them afterwards."""
-    before = torch.get_num_threads()
+    """Limit BLAS, OpenMP and torch, if it is loaded, to one thread; restore them afterwards."""
     with _pools(len(sys.modules)).limit(limits=1):
-        torch.set_num_threads(1)
-        try:
+        if "torch" not in sys.modules:
             yield
-        finally:
-            torch.set_num_threads(before)
+            return
+        with threads(1):
+            yield
+
+
+@contextmanager
+def threads_for_entries(n_entries: int) -> Iterator[None]:
+    """Limit to one thread where a table has so few entries that two would mostly wait for each other."""
+    if n_entries >= FEW_ENTRIES:
+        yield
+        return
+    with one_thread():
+        yield
 
 
 @lru_cache(maxsize=1)
@@ -45,6 +59,8 @@ def threads_for(n_connections: int) -> Iterator[None]:
 
     Torch holds one number of threads for every Python thread; so does this.
     """
+    import torch
+
     with threads(1 if n_connections < SMALL else torch.get_num_threads()):
         yield
 
@@ -52,6 +68,8 @@ def threads_for(n_connections: int) -> Iterator[None]:
 @contextmanager
 def threads(n: int) -> Iterator[None]:
     """Limit torch, and the kernels, which follow it, to n threads."""
+    import torch
+
     before = torch.get_num_threads()
     torch.set_num_threads(n)
     try:
@@ -128,11 +146,13 @@ class FastestThreads:
             self._next_trial = now + self._pause
 
 
-def same_on_threads(compute: Callable[[], list[torch.Tensor]], n_threads: int) -> bool:
+def same_on_threads(compute: Callable[[], "list[torch.Tensor]"], n_threads: int) -> bool:
     """Whether tensors that are computed on one thread and on ``n_threads`` are equal bit for bit.
 
     Libraries of matrix products add up small products in another order on another number of threads.
     """
+    import torch
+
     found = []
     for n in (1, n_threads):
         with threads(n):

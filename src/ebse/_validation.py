@@ -3,6 +3,9 @@
 import operator
 from collections.abc import Sequence
 
+LARGEST = 1e20
+"""Numbers from this size on are refused in data: their squares overflow single precision."""
+
 
 def count(name: str, value: int, *, least: int = 1) -> int:
     """``value`` as a whole number of at least ``least``."""

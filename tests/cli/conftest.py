@@ -39,6 +39,12 @@ def two_groups(path: Path, n_labels: int) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
+@pytest.fixture(autouse=True)
+def every_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of tests are small: all stages have a line, however short they are."""
+    monkeypatch.setattr("ebse.cli._show.SHORTEST", 0)
+
+
 @pytest.fixture
 def rendered() -> None:
     """For tests in which the figures of pages are rendered."""
@@ -53,7 +59,7 @@ def unrendered(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the runs "run", "plain", "stopped" and "propagated", and their data."""
+    """A folder with the runs "run", "plain", "stopped" and "few", and their data."""
     folder = tmp_path_factory.mktemp("runs")
     (folder / "rows.csv").write_bytes(labeled(few_labels()))
     two_groups(folder / "few.csv", 4)
@@ -63,7 +69,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         skip_rendering(patch)
         assert ran(f"fit rows.csv --label kind --out run --json {SMALL}", patch) == 0
         assert ran(f"fit rows.csv --drop kind --out plain --json {SMALL}", patch) == 0
-        assert ran("fit few.csv --label kind --model spreading --out propagated --json", patch) == 0
+        assert ran("fit few.csv --label kind --out few --json", patch) == 0
         stop_at(1, patch)
         assert ran(f"fit rows.csv --label kind --out stopped {SMALL}", patch) == 130
     return folder

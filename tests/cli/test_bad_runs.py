@@ -43,7 +43,9 @@ DAMAGED = {
     "info, numbers for results": Bad(
         "run", "info run", "rows.jsonl must hold", rows(b"3\n", "run/rows.jsonl")
     ),
-    "info, data with gaps": Bad("", "info x.csv", "fit with --missing", rows(b"a,b\n0,1\n,1\n", "x.csv")),
+    "info, data without content": Bad(
+        "", "info x.csv", "none that is usable", rows(b"a,b\n,1\n,1\n", "x.csv")
+    ),
     "info, no such label": Bad(
         "", "info x.csv --label z", "the column that --label names", rows(NEW, "x.csv")
     ),

@@ -14,16 +14,17 @@ import pytest
 from cli.bad_files import BITS, GRAY, NAMES, idx, labeled, npy, npz
 from cli.conftest import Copy, stop_at
 from cli.lines import SMALL, held, ran
-from ebse import SpreadingClassifier
-from ebse.workflow import propagation
-from ebse.workflow.fit import FILES, PICTURES, load
+from ebse import FewLabelClassifier
+from ebse.workflow.ensemble import PICTURES
+from ebse.workflow.fit import FILES, load
 from ebse.workflow.run_folder import read_header, read_results
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 """Of models that were trained for two epochs."""
 
 Captured = pytest.CaptureFixture[str]
-UNLABELED = set(FILES) - {"labeled.npz", "predictions.csv"}
+ENSEMBLE = set(FILES) - {"labeled.csv"}
+UNLABELED = ENSEMBLE - {"labeled.npz", "predictions.csv"}
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +67,7 @@ def test_few_labels(folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch,
     assert ran(f"fit rows.csv --label kind {SMALL}", monkeypatch) == 0
     assert "Labels: even 10, odd 10" in capsys.readouterr().out
     run = folder / "runs" / "rows"
-    assert set(held(run)) == set(FILES)
+    assert set(held(run)) == ENSEMBLE
     header, *lines = table(run / "predictions.csv")
     assert header == ["row", "label", "predicted", "p(even)", "p(odd)"]
     assert [line[0] for line in lines] == [str(i) for i in range(1, 41)]
@@ -76,42 +77,134 @@ def test_few_labels(folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch,
     assert all(text in page for text in ("even", "odd", "Rows to label next"))
 
 
-def test_labels_are_propagated_where_most_rows_have_none(
+FEW = set(FILES) - {PICTURES, "columns.npz", "labeled.npz"}
+"""Files of a run of the classifier for few labels."""
+
+
+def test_few_labels_of_a_table(
     folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
-    """Two groups of rows that one label each tells apart; no ensemble is trained."""
-    monkeypatch.setattr(propagation, "LEAST_ROWS", 50)
+    """Two groups of rows that few labels tell apart; no ensemble is trained, and no flag is needed."""
     copied("few.csv", folder)
     copied("all.csv", folder)
     assert ran("fit few.csv --label kind --out run", monkeypatch) == 0
     printed = capsys.readouterr()
-    assert "Model: label propagation over clusters of all rows" in printed.out
-    assert all(f"  {name}: done in" in printed.err for name in ("reading", "clustering", "propagation"))
+    assert "few.csv: 60 rows of 8 columns\n  binary (two values): b0, b1, b2" in printed.out
+    assert "Accuracy: too few labels to estimate accuracy" in printed.out
+    assert all(f"  {name}: done in" in printed.err for name in ("reading", "clustering", "classifiers"))
     assert "training" not in printed.err
-    assert set(held(folder / "run")) == set(FILES) - {PICTURES}
-    assert [row["kind"] for row in read_results(folder / "run")] == ["labels", "finished"]
-    (labels,) = (row for row in read_results(folder / "run") if row["kind"] == "labels")
-    assert labels["source"] == "propagation"
+    assert set(held(folder / "run")) == FEW
+    results = {row["kind"]: row for row in read_results(folder / "run")}
+    assert set(results) == {"members", "labels", "finished"}
+    assert results["labels"]["source"] == "members"
+    label_next = results["members"]["label_next"]
     # Ten at most, each once, and none that is labeled.
-    assert 5 <= len(labels["label_next"]) == len(set(labels["label_next"])) <= 10
-    assert min(labels["label_next"]) > 4
-    assert "Rows to label next" in (folder / "run" / "report.html").read_text()
+    assert 5 <= len(label_next) == len(set(label_next)) <= 10
+    assert min(label_next) > 4
+    page = (folder / "run" / "report.html").read_text()
+    assert all(
+        part in page
+        for part in (
+            "Too few labels to estimate accuracy",
+            "Rows to label next",
+            "Most doubtful rows",
+            "Which columns matter",
+            "Members and their weights",
+            "What was done with each column",
+        )
+    )
     found = answer("predict run all.csv", monkeypatch, capsys)
     assert found["n_labeled"] + found["n_learned"] == 60
     assert found["accuracy"] > 0.9
     assert [line[2:] for line in table(Path("run/predictions.csv"))] == [
         line[2:] for line in table(Path("all-predictions.csv"))
     ]
-    # With fewer rows the classifier on the ensemble is the default.
-    monkeypatch.setattr(propagation, "LEAST_ROWS", 61)
-    assert ran(f"fit few.csv --label kind --out run --force {SMALL}", monkeypatch) == 0
-    assert set(held(folder / "run")) == set(FILES)
+
+
+def test_accuracy_is_estimated_where_labels_suffice(
+    folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    copied("all.csv", folder)
+    found = answer("fit all.csv --label kind", monkeypatch, capsys)["accuracy"]
+    assert (found["how"], found["n"]) == ("cross-validation", 60)
+    assert 0.8 < found["low"] < found["accuracy"] <= found["high"] <= 1
+    assert "cross-validation over 60 labels" in (folder / "runs/all/report.html").read_text()
+    found = answer("fit all.csv --label kind --force --hold-back 0.5", monkeypatch, capsys)["accuracy"]
+    assert (found["how"], found["n"]) == ("held back", 30)
+    capsys.readouterr()
+    assert ran("info runs/all", monkeypatch) == 0
+    assert "30 labels, chosen at random and held back" in capsys.readouterr().out
+
+
+def test_an_estimate_from_suggested_rows_is_marked_as_biased(
+    folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    """The rows that the last run in the same folder suggested are labeled, then all others."""
+    whole = copied("all.csv", folder).read_text().splitlines()
+    copied("few.csv", folder)
+    label_next = answer("fit few.csv --label kind --out run", monkeypatch, capsys)["label_next"]
+    few = (folder / "few.csv").read_text().splitlines()
+    others = [n for n in range(5, 61) if n not in label_next][:20]
+    for rows, n_biased in ((label_next, len(label_next)), ([*label_next, *others], None)):
+        lines = [whole[n] if n in rows else line for n, line in enumerate(few)]
+        (folder / "few.csv").write_text("\n".join(lines) + "\n")
+        assert ran("fit few.csv --label kind --out run --force", monkeypatch) == 0
+        said = capsys.readouterr().out
+        assert "Biased: " in said
+        assert n_biased is None or f"Biased: {n_biased} of the labeled rows were suggested" in said
+    # Another table in the same folder begins anew.
+    copied("all.csv", folder)
+    assert ran("fit all.csv --label kind --out run --force", monkeypatch) == 0
+    assert "Biased" not in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("always:X has columns")
+def test_columns_of_every_kind(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    """Words, dates, text, decimal commas and missing entries, separated by semicolons; and new rows."""
+    rng = np.random.default_rng(0)
+    lines, truth = [], []
+    for i in range(120):
+        kind = i % 2
+        truth.append("wet" if kind else "dry")
+        label = truth[-1] if i < 12 else ""
+        color = ("blue", "brown")[kind] if rng.random() < 0.9 else ""
+        day = f"{rng.integers(1, 28):02d}.{(1 if kind else 7)}.2024"
+        amount = f"{5 * kind + rng.normal():.2f}".replace(".", ",")
+        code = f"{rng.integers(0, 99):05d}"
+        words = rng.choice(("rain cloud water storm" if kind else "sun sand heat wind").split(), 4)
+        lines.append(";".join((f"site {i}", color, day, amount, code, " ".join(words), label)))
+    names = "site;color;day;amount;code;note;state"
+    (folder / "t.csv").write_text("\n".join([names, *lines]) + "\n")
+    assert ran("fit t.csv --label state --id site --column code=category", monkeypatch) == 0
+    said = capsys.readouterr().out
+    for part in (
+        "columns are separated by ';'",
+        "date (dates): day",
+        "quantity (numbers): amount",
+        "category (as given): code",
+        "missing): color",
+        "different): note",
+    ):
+        assert part in said, said
+    header, *rows = table(folder / "runs/t/predictions.csv")
+    assert header[:3] == ["row", "label", "predicted"]
+    assert [row[0] for row in rows] == [f"site {i}" for i in range(120)]
+    assert np.mean([row[2] == word for row, word in zip(rows, truth, strict=True)]) > 0.9
+    # New rows: other order of columns, one more column, decimal points and commas as delimiters.
+    (folder / "new.csv").write_text(
+        "note,more,amount,day,color,code\nrain water,1,5.1,03.01.2024,blue,00007\n"
+    )
+    assert ran("predict runs/t new.csv", monkeypatch) == 0
+    assert "columns that fit did not have, and they are not used: 'more'" in capsys.readouterr().err
+    assert table(folder / "new-predictions.csv")[1][2] == "wet"
+    (folder / "less.csv").write_text("note,amount\nrain water,5.1\n")
+    assert ran("predict runs/t less.csv", monkeypatch) == 2
+    assert "must have the columns of fit, got none named 'color', 'day', 'code'" in capsys.readouterr().err
 
 
 def test_settings_of_the_ensemble_train_one(
     folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
-    monkeypatch.setattr(propagation, "LEAST_ROWS", 50)
     copied("few.csv", folder)
     assert ran(f"fit few.csv --label kind --out run {SMALL}", monkeypatch) == 0
     assert "n_components is a setting of the ensemble, so an ensemble is trained" in capsys.readouterr().out
@@ -120,81 +213,50 @@ def test_settings_of_the_ensemble_train_one(
 
 def test_a_loaded_model_predicts_what_was_fitted(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same bits as a classifier that is fitted here, and nothing is fitted at load."""
-    fitted = load(runs / "propagated")
+    fitted = load(runs / "few")
     rows = fitted.read(runs / "few.csv", delimiter=None, array=None, labels=True)
-    assert rows.labels is not None
-    X, known = fitted.columns.scaled(rows.X), np.arange(60) < 4
-    here = SpreadingClassifier(random_state=0).fit(
-        X[known], rows.labels[known].astype(str), X_unlabeled=X[~known]
-    )
-    np.testing.assert_array_equal(fitted.model.predict_proba(X), here.predict_proba(X))
+    here = FewLabelClassifier(random_state=0).fit(rows.X, rows.labels)
+    np.testing.assert_array_equal(fitted.model.predict_proba(rows.X), here.predict_proba(rows.X))
 
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("fitted again")
 
-    monkeypatch.setattr(SpreadingClassifier, "fit", fail)
+    monkeypatch.setattr(FewLabelClassifier, "fit", fail)
     monkeypatch.setattr("ebse.ensemble.RBSEClassifier.fit", fail)
-    for run in ("propagated", "run"):
+    for run in ("few", "run"):
         again = load(runs / run)
-        data = "few.csv" if run == "propagated" else "rows.csv"
+        data = "few.csv" if run == "few" else "rows.csv"
         assert ran(f"predict {runs / run} {runs / data} --out {run}.csv --json", monkeypatch) == 0
         assert table(Path(f"{run}.csv")) == table(runs / run / "predictions.csv")
         assert again.classes
 
 
-def test_class_prior_and_rounds(
-    folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch, capsys: Captured
-) -> None:
-    for name in ("propagated", "few.csv", "all.csv"):
+def test_class_prior(folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    for name in ("few", "few.csv", "all.csv"):
         copied(name, folder)
-    line = "fit few.csv --label kind --model spreading"
-    assert ran(f"{line} --out sized --class-prior kind0=0.95,kind1=0.05", monkeypatch) == 0
-    assert "with class prior kind0=0.95,kind1=0.05" in capsys.readouterr().out
+    assert ran("fit few.csv --label kind --out sized --class-prior kind0=0.95,kind1=0.05", monkeypatch) == 0
     assert "kind0=0.95,kind1=0.05" in (folder / "sized" / "report.html").read_text()
-    rows = answer("evaluate propagated all.csv --shots 1 --n-episodes 3", monkeypatch, capsys)["rows"]
+    assert load(folder / "sized").model.class_prior == {"kind0": 0.95, "kind1": 0.05}
+    rows = answer("evaluate few all.csv --shots 1 --n-episodes 3", monkeypatch, capsys)["rows"]
     means = {row["method"]: row["mean"] for row in rows}
-    assert set(means) == {"SpreadingClassifier", "columns, logistic regression"}
-    assert means["SpreadingClassifier"] > 0.9
-    # A prior that is far from the truth is believed, here and in the fit.
-    rows = answer("evaluate sized all.csv --shots 1 --n-episodes 3", monkeypatch, capsys)["rows"]
-    assert {row["method"]: row["mean"] for row in rows}["SpreadingClassifier"] < 0.8
-    for setting in ("class-prior equal", "n-rounds 0", "model spreading", "unlabeled-label -1"):
+    assert set(means) == {"FewLabelClassifier", "columns, logistic regression"}
+    assert means["FewLabelClassifier"] > 0.9
+    for setting in ("class-prior equal", "hold-back 0.2", "model few-label", "unlabeled-label -1"):
         assert ran(f"fit few.csv --drop kind --out none --{setting}", monkeypatch) == 2
         assert "must be given with labels, got none" in capsys.readouterr().err
-    assert ran(f"{line} --out alone --n-rounds 0", monkeypatch) == 0
-    assert load(folder / "alone").model.n_rounds == 0
-    assert load(folder / "sized").model.class_prior == {"kind0": 0.95, "kind1": 0.05}
 
 
-@pytest.mark.parametrize("line", ["transform propagated few.csv", "sample propagated"])
+@pytest.mark.parametrize("line", ["transform few few.csv", "sample few"])
 def test_commands_of_the_ensemble_need_one(
     line: str, folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
-    copied("propagated", folder)
+    copied("few", folder)
     copied("few.csv", folder)
     before = held(folder)
     assert ran(line, monkeypatch) == 2
-    assert "propagated must have an ensemble" in (said := capsys.readouterr().err)
+    assert "few must have an ensemble" in (said := capsys.readouterr().err)
     assert "fit with --model rbse" in said
     assert held(folder) == before
-
-
-def test_missing_entries_are_imputed_by_column_means(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
-) -> None:
-    lines = [f"{i % 2},{i % 3},{'xy'[i % 2] if i < 4 else ''}" for i in range(30)]
-    holes = [",2," if i == 20 else line for i, line in enumerate(lines)]
-    mean = float(np.mean([i % 2 for i in range(30) if i != 20]))
-    filled = [f"{mean!r},2," if i == 20 else line for i, line in enumerate(lines)]
-    for name, content in (("holes", holes), ("filled", filled)):
-        (folder / f"{name}.csv").write_text("\n".join(["a,b,kind", *content]) + "\n")
-    line = "--label kind --model spreading"
-    assert ran(f"fit holes.csv --missing --out holes {line}", monkeypatch) == 0
-    assert "holes.csv: 1 missing entries are imputed by column means" in capsys.readouterr().out
-    assert ran(f"fit filled.csv --out filled {line}", monkeypatch) == 0
-    assert table(Path("holes/predictions.csv")) == table(Path("filled/predictions.csv"))
-    assert ran("predict holes holes.csv --json", monkeypatch) == 0
-    assert table(Path("holes-predictions.csv")) == table(Path("filled/predictions.csv"))
 
 
 def test_output_for_programs(
@@ -235,7 +297,7 @@ def test_output_for_programs(
 
 
 @pytest.mark.parametrize(
-    ("run", "kind"), [("run", "RBSEClassifier"), ("plain", "RBSE"), ("propagated", "SpreadingClassifier")]
+    ("run", "kind"), [("run", "RBSEClassifier"), ("plain", "RBSE"), ("few", "FewLabelClassifier")]
 )
 def test_info_shows_the_kind_of_a_model(
     run: str, kind: str, runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
@@ -260,7 +322,7 @@ def test_evaluation_is_kept_once(
     assert {row["n_shots"] for row in found} == {1, 2}
     first = kept()
     assert set(first.values()) == {3}
-    assert len(first) == 8
+    assert len(first) == 6
     assert answer("evaluate run --shots 2 --n-episodes 4", monkeypatch, capsys)["rows"]
     assert kept() == {key: 4 if key[1] == 2 else 3 for key in first}
     assert "Accuracy with few labels" in (folder / "run" / "report.html").read_text()
@@ -414,7 +476,7 @@ def test_a_stopped_fit_gives_the_same_model_when_resumed(
     assert not (folder / "parted" / "model.safetensors").exists()
     assert ran("resume parted", monkeypatch) == 0
     whole, parted = held(folder / "whole"), held(folder / "parted")
-    assert set(whole) == set(parted) == set(FILES)
+    assert set(whole) == set(parted) == ENSEMBLE
     for name in ("model.safetensors", "predictions.csv", "columns.npz", "labeled.npz", "pictures.npz"):
         assert whole[name] == parted[name], name
 
@@ -425,25 +487,25 @@ def test_a_fit_stopped_before_its_page_gets_one(
     copied("run", folder)
     (folder / "run" / "report.html").unlink()
     assert ran("resume run", monkeypatch) == 0
-    assert set(held(folder / "run")) == set(FILES)
+    assert set(held(folder / "run")) == ENSEMBLE
 
 
-def test_a_stopped_propagation_is_resumed(
+def test_a_stopped_fit_of_few_labels_is_resumed(
     folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copied("few.csv", folder)
-    copied("propagated", folder)
+    copied("few", folder)
 
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr("ebse.workflow.fit.write_predictions", stopped)
-        assert ran("fit few.csv --label kind --model spreading --out parted", monkeypatch) == 130
+        assert ran("fit few.csv --label kind --out parted", monkeypatch) == 130
     assert ran("resume parted", monkeypatch) == 0
-    whole, parted = held(folder / "propagated"), held(folder / "parted")
-    assert set(whole) == set(parted)
-    for name in ("model.safetensors", "predictions.csv", "columns.npz", "labeled.npz"):
+    whole, parted = held(folder / "few"), held(folder / "parted")
+    assert set(whole) == set(parted) == FEW
+    for name in ("model.safetensors", "predictions.csv", "labeled.csv"):
         assert whole[name] == parted[name], name
 
 
@@ -476,13 +538,13 @@ def test_row_names_and_accuracy_on_new_rows_only(
     assert (found["n_learned"], found["n_labeled"], found["accuracy"]) == (40, 0, None)
 
 
-def test_label_propagation_does_not_import_torch(folder: Path, copied: Copy) -> None:
+def test_few_labels_do_not_import_torch(folder: Path, copied: Copy) -> None:
     """Fit and predict in a new process; scikit-learn is imported, so modules are found."""
     copied("few.csv", folder)
     code = """
 import sys
 from ebse.cli.app import main
-for line in ("fit few.csv --label kind --model spreading", "predict runs/few few.csv"):
+for line in ("fit few.csv --label kind", "predict runs/few few.csv"):
     sys.argv = ["ebse", *line.split(), "--json"]
     try:
         main()

@@ -125,8 +125,8 @@ def test_images_of_another_size_or_scale(monkeypatch: pytest.MonkeyPatch, capsys
     assert ran(f"fit u.npz {SMALL} --label y", monkeypatch) == 0
     assert ran("predict runs/u t.npz", monkeypatch) == 2
     assert "from 0 to 1, got values up to" in capsys.readouterr().err
-    # The same for label propagation, and for tables of whole numbers.
-    line = "--label kind --model spreading"
+    # The same for the classifier for few labels, and for tables of whole numbers.
+    line = "--label kind"
     for name, X in (("bytes", gray.astype(float)), ("unit", gray / 255)):
         rows = [
             ",".join([*map(str, row), "xy"[i % 2] if i < 6 else ""]) for i, row in enumerate(X.reshape(20, 9))
@@ -134,9 +134,11 @@ def test_images_of_another_size_or_scale(monkeypatch: pytest.MonkeyPatch, capsys
         table(f"{name}.csv", rows, names="a,b,c,d,e,f,g,h,i,kind")
         assert ran(f"fit {name}.csv {line}", monkeypatch) == 0
     assert ran("predict runs/bytes unit.csv", monkeypatch) == 2
-    assert "gray values from 0 to 255, got values up to 0.9" in capsys.readouterr().err
+    assert (
+        "unit.csv has entries from 0 to 1, but the rows of fit are from 0 to 255" in capsys.readouterr().err
+    )
     assert ran("predict runs/unit bytes.csv", monkeypatch) == 2
-    assert "from 0 to 1, got values up to" in capsys.readouterr().err
+    assert "but the rows of fit are from 0 to 1; divide it by 255" in capsys.readouterr().err
     assert ran("predict runs/unit unit.csv", monkeypatch) == 0
 
 
@@ -208,7 +210,6 @@ def test_predictions_are_right_on_separable_classes(
     assert {row["method"]: row["mean"] for row in rows if row["n_shots"] == 5} == {
         "RBM mean": 1.0,
         "RBSEClassifier": 1.0,
-        "SpreadingClassifier": 1.0,
         "columns, logistic regression": 1.0,
     }
 

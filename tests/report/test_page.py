@@ -232,12 +232,27 @@ def test_figures_as_files(tmp_path: Path, rendered: None, monkeypatch: pytest.Mo
 
 FIT_CONFIG: dict[str, Any] = {
     "data": "folder/<prices>.csv",
-    "n_rounds": 5,
-    "class_prior": None,
+    "class_prior": "estimate",
     "n_components": 8,
     "law": "bernoulli",
 }
 """Settings of a fit; the paths and names in it are a user's own."""
+
+
+MEMBERS: dict[str, Any] = {
+    "kind": "members",
+    "columns": [["<price>", "quantity", "numbers"], ["$size", "drop", "constant"]],
+    "members": [["trees", 0.75, "1 label per class"], ["logistic regression", 0.25, "1 label per class"]],
+    "prior": [["$5_{x}", 0.4, 0.05], ["<b>&", 0.6, 0.05]],
+    "accuracy": None,
+    "n_chosen": 0,
+    "matters": [["<price>", 0.31]],
+    "doubtful": [5, 6],
+    "votes": [["trees", ["<b>&", "<b>&"]], ["logistic regression", ["$5_{x}", "<b>&"]]],
+    "far": [[4, 3.25]],
+    "label_next": [6, 4],
+}
+"""What the classifier for few labels says about its answer."""
 
 
 def fitted(folder: Path, source: str, **more: Any) -> Path:
@@ -248,10 +263,10 @@ def fitted(folder: Path, source: str, **more: Any) -> Path:
         "predicted": {"$5_{x}": 2, "<b>&": 4},
         "source": source,
         "n_sweeps": 0,
-        "label_next": [],
-        **more,
     }
     rows = [labels, {"kind": "finished", "n_rows": 6, "n_columns": 3}]
+    if source == "members":
+        rows.insert(0, MEMBERS | more)
     made(folder, rows, "fit", **FIT_CONFIG)
     lines = [
         "row,label,predicted,p($5_{x}),p(<b>&)",
@@ -265,32 +280,63 @@ def fitted(folder: Path, source: str, **more: Any) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("source", "model"), [("propagation", "label propagation"), ("draws", "ensemble"), ("mean", "ensemble")]
+    ("source", "model"), [("members", "few-label classifier"), ("draws", "ensemble"), ("mean", "ensemble")]
 )
-def test_a_fit_has_its_classes_and_rows(source: str, model: str, tmp_path: Path) -> None:
-    run = fitted(tmp_path / "run", source, label_next=[6, 4])
-    page = Page(write_report([run], tmp_path / "r.html"))
+def test_a_fit_has_its_classes(source: str, model: str, tmp_path: Path) -> None:
+    page = Page(write_report([fitted(tmp_path / "run", source)], tmp_path / "r.html"))
     for part in ("Model of <prices>.csv", model, "labels given, of 2 classes", "rows of 3 columns"):
         assert part in page.text
-    assert page.alternatives == ["Rows predicted as each class"]
+    assert page.alternatives[0] == "Rows predicted as each class"
     counts = page.cells.index("<b>&")
     assert page.cells[counts : counts + 3] == ["<b>&", "2", "4"]
-    # Rows to label next come as the model suggests them; doubtful rows by their largest probability.
+    assert "A single label: $5_{x}." in page.text
+    assert page.open_tables == 1
+
+
+def test_a_page_of_few_labels_says_why(tmp_path: Path) -> None:
+    """Rows to label as suggested, doubtful rows with votes, columns that matter, members and columns."""
+    page = Page(write_report([fitted(tmp_path / "run", "members")], tmp_path / "r.html"))
+    assert "Too few labels to estimate accuracy" in page.text
     first = page.cells.index("row")
     assert [page.cells[first + 4 * n] for n in (1, 2)] == ["6", "4"]
     second = page.cells.index("row", first + 1)
-    assert [page.cells[second + 4 * n] for n in (1, 2, 3)] == ["5", "6", "4"]
-    assert page.open_tables == 1
+    assert page.cells[second : second + 5] == [
+        "row",
+        "predicted",
+        "p($5_{x})",
+        "p(<b>&)",
+        "votes of the members",
+    ]
+    assert page.cells[second + 5 : second + 10] == [
+        *("5", "<b>&", "0.45", "0.55", "<b>&: trees; $5_{x}: logistic regression")
+    ]
+    far = page.cells.index("3.2 ×")
+    assert page.cells[far - 2 : far] == ["4", "$5_{x}"]
+    assert "Rows predicted as another class if a column is shuffled" in page.alternatives
+    trees = page.cells.index("trees")
+    assert page.cells[trees : trees + 3] == ["trees", "0.75", "1 label per class"]
+    constant = page.cells.index("$size")
+    assert page.cells[constant : constant + 3] == ["$size", "drop", "constant"]
+
+
+@pytest.mark.parametrize(("n_chosen", "biased"), [(0, False), (2, True)])
+def test_a_page_says_how_accurate_the_model_is(n_chosen: int, biased: bool, tmp_path: Path) -> None:
+    accuracy = ["cross-validation", 45, 50]
+    run = fitted(tmp_path / "run", "members", accuracy=accuracy, n_chosen=n_chosen)
+    text = Page(write_report([run], tmp_path / "r.html")).text
+    assert "90.0%, 95 % interval 78.6% to 95.7% (cross-validation over 50 labels)." in text
+    assert "Too few labels" not in text
+    assert ("Biased: 2 of the labeled rows were suggested" in text) is biased
 
 
 BASELINE = "columns, logistic regression"
 
 
 def test_a_page_describes_the_methods_that_were_run(tmp_path: Path) -> None:
-    """Of label propagation: no ensemble, and differences to the baseline that the evaluation chose."""
-    run = fitted(tmp_path / "run", "propagation")
+    """Of few labels: no ensemble, and differences to the baseline that the evaluation chose."""
+    run = fitted(tmp_path / "run", "members")
     evaluated = [
-        accuracy("SpreadingClassifier", [0.9, 1.0, 1.0]),
+        accuracy("FewLabelClassifier", [0.9, 1.0, 1.0]),
         accuracy(BASELINE, [0.5, 0.6, 0.6]),
     ]
     with (run / ROWS).open("a") as file:
@@ -298,7 +344,7 @@ def test_a_page_describes_the_methods_that_were_run(tmp_path: Path) -> None:
     page = Page(write_report([run], tmp_path / "r.html"))
     assert "RBM" not in page.text
     assert "RBSEClassifier" not in page.text
-    assert "label propagation over all rows of the run, also those without a label" in page.text
+    assert "FewLabelClassifier: the classifier of this run, fitted to the chosen labels" in page.text
     assert f"{BASELINE}: logistic regression on the standardized columns" in page.text
     assert f"points over {BASELINE}" in page.cells
     assert "+40.0 (+40.0 to +40.0)" in page.cells
@@ -308,7 +354,7 @@ def test_a_page_describes_the_methods_that_were_run(tmp_path: Path) -> None:
 
 def test_a_page_of_an_ensemble_describes_its_methods(tmp_path: Path) -> None:
     run = fitted(tmp_path / "run", "mean")
-    names = ("RBM mean", "RBSEClassifier", "SpreadingClassifier", BASELINE)
+    names = ("RBM mean", "RBSEClassifier", BASELINE)
     with (run / ROWS).open("a") as file:
         file.writelines(
             json.dumps(accuracy(name, [0.5, 0.6]) | {"baseline": "RBM mean"}) + "\n" for name in names
@@ -316,14 +362,13 @@ def test_a_page_of_an_ensemble_describes_its_methods(tmp_path: Path) -> None:
     page = Page(write_report([run], tmp_path / "r.html"))
     assert "points over RBM mean" in page.cells
     assert all(f"{name}: " in page.text for name in names)
-    assert "label propagation over the labeled rows of the run alone" in page.text
-    assert "over all rows" not in page.text
+    assert "FewLabelClassifier" not in page.text
 
 
 @pytest.mark.parametrize(("n_rows", "most"), [(3, False), (6, False), (7, True)])
 def test_a_page_tells_of_unlabeled_rows_where_most_are(n_rows: int, most: bool, tmp_path: Path) -> None:
     """Three rows are labeled."""
-    run = fitted(tmp_path / "run", "propagation")
+    run = fitted(tmp_path / "run", "members")
     with (run / ROWS).open("a") as file:
         file.write(json.dumps({"kind": "finished", "n_rows": n_rows, "n_columns": 3}) + "\n")
     page = Page(write_report([run], tmp_path / "r.html"))
@@ -338,7 +383,7 @@ def test_doubtful_rows_are_to_label_next_where_nothing_is_suggested(tmp_path: Pa
 
 def test_names_of_users_are_text(tmp_path: Path) -> None:
     """Neither HTML nor mathematics: the names of the classes are on the page as they are."""
-    content = write_report([fitted(tmp_path / "run", "propagation")], tmp_path / "r.html").read_text()
+    content = write_report([fitted(tmp_path / "run", "members")], tmp_path / "r.html").read_text()
     assert "<b>&" not in content
     assert "&lt;b&gt;&amp;" in content
     assert "<prices>" not in content

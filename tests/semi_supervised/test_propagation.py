@@ -1,17 +1,20 @@
 """Label propagation over clusters: kernel, assignments and scores against loops."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.stats import chisquare
 
 from ebse import SpreadingClassifier, _archive
 from ebse.semi_supervised._propagation import (
     NEGLIGIBLE,
     Clusterings,
     cluster,
+    far_apart,
     normalized,
     propagation_kernel,
 )
@@ -146,3 +149,46 @@ def test_alpha_in_a_file(alpha: Any, tmp_path: Path) -> None:
     _archive.write(tmp_path / "b.safetensors", "SpreadingClassifier", facts, arrays)
     with pytest.raises(ValueError, match=r"b\.safetensors must hold what ebse wrote, .*alpha must be"):
         SpreadingClassifier.load(tmp_path / "b.safetensors")
+
+
+LINE = np.array([[0.0], [1.0], [3.0]], dtype=np.float32)
+
+
+def second_rows(weights: Any) -> dict[tuple[int, int], float]:
+    """Probability of the first and the second row of greedy k-means++ on LINE, with two draws of the second.
+
+    The row that leaves the smaller sum of squared distances is taken if at least one draw is it.
+    """
+    found = {}
+    for first in range(3):
+        squares = (LINE[:, 0] - LINE[first, 0]) ** 2
+        others = [i for i in range(3) if i != first]
+        p = weights(squares)[others] / weights(squares)[others].sum()
+        left = [np.minimum(squares, (LINE[:, 0] - LINE[i, 0]) ** 2).sum() for i in others]
+        better = int(np.argmin(left))
+        wins = 1 - (1 - p[better]) ** 2
+        found[first, others[better]] = wins / 3
+        found[first, others[1 - better]] = (1 - wins) / 3
+    return found
+
+
+def test_starts_of_k_means_are_those_of_greedy_k_means_plus_plus() -> None:
+    """Against the enumerated law; a law that draws the second row uniformly is refused (failure rate 1e-6)."""
+    seen = Counter(
+        tuple(LINE.tolist().index(z.tolist()) for z in far_apart(LINE, 2, seed=s)) for s in range(6000)
+    )
+
+    def p_value(weights: Any) -> float:
+        expected = second_rows(weights)
+        assert set(seen) <= set(expected)
+        counts = [seen[pair] for pair in expected]
+        return float(chisquare(counts, [6000 * p for p in expected.values()]).pvalue)
+
+    assert p_value(lambda squares: squares) > 1e-6
+    assert p_value(lambda squares: (squares > 0).astype(float)) < 1e-6
+
+
+def test_as_many_starts_as_rows_are_all_rows() -> None:
+    Z = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    found = far_apart(Z, 40, seed=0)
+    np.testing.assert_array_equal(np.sort(found, axis=0), np.sort(Z, axis=0))

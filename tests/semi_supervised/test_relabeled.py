@@ -3,11 +3,12 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
-from ebse import SpreadingClassifier
+from ebse import FewLabelClassifier, SpreadingClassifier
 from ebse.semi_supervised._relabel import Relabeled
 from semi_supervised.blobs import blobs
 
@@ -53,3 +54,17 @@ def test_equal_rows_with_different_labels_do_not_warn() -> None:
         spreading.relabel(rows, labels)
     found = Relabeled(FrozenEstimator(spreading)).fit(rows, labels).predict_proba(X[:1])
     np.testing.assert_allclose(found, [[0.5, 0.5, 0]])
+
+
+def test_rows_of_a_raw_table_as_an_array() -> None:
+    """The few-shot evaluation passes arrays: columns get their names back, and predictions are relabel's."""
+    X, y = blobs()
+    frame = pd.DataFrame({"word": np.array(["low", "high"])[(X[:, 0] > X[:, 0].mean()).astype(int)]})
+    frame["size"] = X[:, 1]
+    model = FewLabelClassifier(random_state=0).fit(frame, [*y[:6], *[None] * (len(y) - 6)])
+    before = model.predict_proba(frame)
+    rows = frame.to_numpy(dtype=object)
+    found = clone(Relabeled(FrozenEstimator(model), class_prior="estimate")).fit(rows[6:15], y[6:15])
+    expected = FewLabelClassifier(random_state=0).fit(frame).relabel(frame.iloc[6:15], y[6:15])
+    np.testing.assert_array_equal(found.predict(rows), expected.predict(frame))
+    np.testing.assert_array_equal(model.predict_proba(frame), before)

@@ -271,7 +271,7 @@ def test_columns_selected_by_name() -> None:
     )
     chosen = ColumnTransformer([("kept", "passthrough", ["a", "b"])])
     np.testing.assert_array_equal(blob_classifier(representation=chosen).fit(frame, Y).predict(frame), Y)
-    bins = make_pipeline(chosen, KBinsDiscretizer(8, encode="onehot", strategy="uniform"))
+    bins = make_pipeline(chosen, KBinsDiscretizer(4, encode="onehot", strategy="uniform"))
     some = pd.Series(Y, dtype="Int64").where(np.arange(len(Y)) < 30)
     assert blob_classifier(representation=bins, n_clusters="auto").fit(frame, some).score(frame, Y) > 0.8
 

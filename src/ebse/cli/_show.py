@@ -13,6 +13,8 @@ from rich.console import Console
 from ebse._stages import Stage, listening
 from ebse.workflow.run_folder import Step
 
+SHORTEST = 0.05
+"""Seconds of a stage that has a line of its own in a log."""
 SECONDS = 5.0
 """Between lines of progress where there is no terminal."""
 
@@ -108,7 +110,8 @@ class _Lines:
         elapsed = now - began
         if at.finished:
             del self._began[at.name]
-            self._print(f"{at.name}: done in {elapsed:.1f} s")
+            if elapsed >= SHORTEST:
+                self._print(f"{at.name}: done in {elapsed:.1f} s")
         elif at.done and now - max(self._said, began) >= SECONDS:
             total = f" of {at.total:.0f}" if at.total else ""
             done = at.done - (first or 0.0)

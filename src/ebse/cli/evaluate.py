@@ -1,5 +1,6 @@
 """``ebse evaluate``: accuracy with few labels, over many random choices of labeled rows."""
 
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Annotated
@@ -31,7 +32,7 @@ def evaluate(
             help="Labeled rows per class. Default: of 1, 2 and 5 those that leave rows to test.",
         ),
     ] = None,
-    n_episodes: Annotated[int, Parameter(help="Random choices of labeled rows.")] = 100,
+    n_episodes: Annotated[int, Parameter(help="Random choices of labeled rows.")] = 50,
     random_state: Annotated[int, Parameter(help="Seed of the choices.")] = 0,
     delimiter: Delimiter = None,
     array: Array = None,
@@ -45,8 +46,7 @@ def evaluate(
     if data is not None:
         require_existing(data)
     from ebse.workflow import fit as workflow
-    from ebse.workflow.prediction import Labeled
-    from ebse.workflow.propagation import labeled_rows
+    from ebse.workflow.prediction import Labeled, labeled_rows
 
     for k in (1,) if shots is None else shots or (0,):
         count("shots", k)
@@ -72,6 +72,7 @@ def evaluate(
         shots=shots,
         n_episodes=n_episodes,
         random_state=random_state,
+        progress=sys.stderr.isatty() and not json,
     )
     few = len(labeled.y) < ENOUGH * len(set(labeled.y.tolist()))
     if json:

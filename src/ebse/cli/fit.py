@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 app = command(
     "fit",
     "fit table.csv --label species",
+    "fit visits.xlsx --label outcome --id patient --column zip=category",
     "fit photos/ --label folder",
     "fit digits.npz --label y --model rbse --n-components 400",
-    "fit measurements.csv --drop id comment --missing --split",
     about="""With --label, where only some rows have a label, all rows get a predicted class
-(predictions.csv), and the page (report.html) lists the rows to label next. Without --label, an ensemble of
+(predictions.csv), and the page (report.html) estimates the accuracy and lists the rows to label next. Columns
+may hold numbers, words, dates and text, and entries may be missing. Without --label, an ensemble of
 restricted Boltzmann machines learns features of the rows. Everything is in the run folder. A fit that is
 stopped continues with `ebse resume`.""",
 )
@@ -92,10 +93,12 @@ def carried_out(run: "Run", plan: "Plan", *, json: bool, tensorboard: Path | Non
 
 def say_result(folder: Path, *, json: bool, already: bool = False) -> None:
     """Print the result of a finished fit, and what to do with it."""
-    from ebse.workflow.fit import MODEL, PAGE, PREDICTIONS, config_of
+    from ebse.workflow.accuracy import Accuracy, accuracy_sentence
+    from ebse.workflow.fit import MODEL, PAGE, PREDICTIONS
     from ebse.workflow.run_folder import read_results
 
-    found = {row["kind"]: row for row in read_results(folder) if row["kind"] in ("finished", "labels")}
+    kinds = ("finished", "labels", "members")
+    found = {row["kind"]: row for row in read_results(folder) if row["kind"] in kinds}
     facts: dict[str, Any] = {
         "run": str(folder),
         "finished_before": already,
@@ -107,6 +110,10 @@ def say_result(folder: Path, *, json: bool, already: bool = False) -> None:
     if "labels" in found:
         facts |= {name: found["labels"].get(name) for name in ("labels", "predicted", "n_sweeps", "source")}
         facts["predictions"] = str(folder / PREDICTIONS)
+    if "members" in found:
+        accuracy = found["members"]["accuracy"]
+        facts["accuracy"] = None if accuracy is None else Accuracy(*accuracy).as_facts()
+        facts["label_next"] = found["members"]["label_next"]
     if json:
         say_json(facts)
         return
@@ -115,11 +122,9 @@ def say_result(folder: Path, *, json: bool, already: bool = False) -> None:
     if "labels" in facts:
         say(f"Labels: {_counted(facts['labels'])}. Predicted: {_counted(facts['predicted'])}.")
         say(f"Predicted classes of all rows: {facts['predictions']}")
-        if facts["source"] == "propagation":
-            prior = config_of(folder).class_prior
-            given = "" if prior is None else f", with class prior {prior}"
-            say(f"Model: label propagation over clusters of all rows (SpreadingClassifier){given}.")
-            say(f"Rows to label next: see the page. With more labels: ebse evaluate {folder}")
+        if "members" in found:
+            say(f"Accuracy: {accuracy_sentence(found['members'])}")
+            say("Rows to label next: see the page.")
         elif facts["source"] == "mean":
             say("Model: a classifier on the ensemble's mean representation of each row (RBSEClassifier).")
         else:
@@ -143,9 +148,9 @@ def _with_ensemble(config: FitConfig) -> FitConfig:
             "--tensorboard needs the package tensorboard, which is not installed; pip install "
             "'ebse[tensorboard]'"
         )
-    if config.model == "spreading":
+    if config.model == "few-label":
         raise ValueError(
-            "--tensorboard must be left out with --model spreading, which trains no ensemble; pass --model "
+            "--tensorboard must be left out with --model few-label, which trains no ensemble; pass --model "
             "rbse"
         )
     return replace(config, model="rbse")

@@ -21,7 +21,10 @@ def info(
     label: Annotated[str | None, Parameter(help="Column of labels, to have them counted.")] = None,
     id: Annotated[str | None, Parameter(help="Column with a name for each row.")] = None,  # noqa: A002
     drop: Annotated[tuple[str, ...], Parameter(help="Columns to leave out.")] = (),
-    missing: Annotated[bool, Parameter(negative=(), help="Accept missing entries in data.")] = False,
+    column: Annotated[
+        tuple[str, ...], Parameter(help="Kinds of columns, such as zip=category, as `ebse fit` has them.")
+    ] = (),
+    sheet: Annotated[str | None, Parameter(help="Name of the sheet of an Excel file.")] = None,
     delimiter: Delimiter = None,
     header: Annotated[
         bool, Parameter(help="Whether the first line of a table holds the column names.")
@@ -38,7 +41,8 @@ def info(
         label=label,
         id=id,
         drop=drop,
-        missing=missing,
+        column=column,
+        sheet=sheet,
         delimiter=delimiter,
         header=header,
         array=array,

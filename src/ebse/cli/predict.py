@@ -28,7 +28,7 @@ def predict(
     require_existing(data)
     from ebse.workflow.fit import load
     from ebse.workflow.outputs import require_writable, write_predictions
-    from ebse.workflow.prediction import checked, predicted
+    from ebse.workflow.prediction import checked, learned_rows, predicted
 
     fitted = load(run)
     known = fitted.classes
@@ -41,16 +41,16 @@ def predict(
             f"{data} must have labels of the run ({', '.join(sorted(known))}), got {unknown[0]!r}; correct "
             "it, or leave the column out"
         )
-    labeled = fitted.labeled() if given else None
+    learned = learned_rows(fitted.model, rows, fitted.labeled()) if given else None
     found = predicted(fitted.model, fitted.columns, rows.X)
     write_predictions(path, rows, found)
     facts: dict[str, Any] = {"predictions": str(path), "n_rows": len(rows.X), "predicted": found.counts()}
-    if labeled is not None:
-        facts |= checked(found, rows, labeled)._asdict()
+    if learned is not None:
+        facts |= checked(found, rows, learned)._asdict()
     if json:
         say_json(facts)
         return
     say(f"Predictions: {path} ({', '.join(f'{name} {n}' for name, n in facts['predicted'].items())})")
     if facts.get("n_labeled"):
-        learned = f" ({facts['n_learned']} more were labeled in the fit)" * bool(facts["n_learned"])
-        say(f"Accuracy: {facts['accuracy']:.1%} of {facts['n_labeled']} rows that have labels{learned}")
+        more = f" ({facts['n_learned']} more were labeled in the fit)" * bool(facts["n_learned"])
+        say(f"Accuracy: {facts['accuracy']:.1%} of {facts['n_labeled']} rows that have labels{more}")

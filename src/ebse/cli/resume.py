@@ -27,7 +27,8 @@ def resume(
         resume_experiment(run, json=json)
         return
     from ebse.cli.fit import carried_out, say_result
-    from ebse.workflow.fit import PAGE, TRAINING, finished, reopened, require_folder
+    from ebse.workflow.ensemble import TRAINING
+    from ebse.workflow.fit import PAGE, finished, reopened, require_folder
 
     require_folder(run)
     if finished(run):

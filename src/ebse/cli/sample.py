@@ -32,10 +32,11 @@ def sample(
     count("n_samples", n_samples)
     count("n_sweeps", n_sweeps, least=0)
     fitted = load(run)
-    rbse = fitted.ensemble
+    rbse, columns = fitted.ensemble, fitted.columns
+    assert columns is not None
     path = require_writable(out, force=force)
     X = rbse.sample(n_samples, n_sweeps=n_sweeps, random_state=random_state)
-    write_array(path, X, fitted.columns.features)
+    write_array(path, X, columns.features)
     if json:
         say_json({"out": str(path), "shape": list(X.shape)})
     else:

@@ -46,9 +46,9 @@ def transform(
     require_existing(data)
     import numpy as np
 
+    from ebse.workflow.ensemble import prepared
     from ebse.workflow.fit import load
     from ebse.workflow.outputs import require_writable, write_array
-    from ebse.workflow.prediction import prepared
 
     count("n_draws", n_draws, least=0)
     if not n_draws and (n_sweeps or keep_prob is not None or sigma is not None):
@@ -58,12 +58,13 @@ def transform(
         )
     suffixes = (".npy", ".npz") if n_draws else (".npy", ".npz", ".csv")
     fitted = load(run)
-    rbse = fitted.ensemble
+    rbse, columns = fitted.ensemble, fitted.columns
+    assert columns is not None
     path = require_writable(
         out or named_after(data, "representations", ".npy"), force=force, suffixes=suffixes
     )
     rows = fitted.read(data, delimiter=delimiter, array=array)
-    X = prepared(rbse, fitted.columns, rows.X)
+    X = prepared(rbse, columns, rows.X)
     if n_draws:
         H = rbse.sample_transform(
             X, n_draws, n_sweeps=n_sweeps, keep_prob=keep_prob, sigma=sigma, random_state=random_state

@@ -25,6 +25,8 @@ MAX_DOTS = 100
 """Episodes that are drawn as dots."""
 MAX_CLASSES = 30
 """Classes that are drawn as bars."""
+MAX_COLUMNS = 15
+"""Columns that are drawn as bars."""
 NARROW = 4.2
 """Width in inches of a figure for a phone."""
 
@@ -126,14 +128,26 @@ def class_bars(labels: Mapping[str, int], predicted: Mapping[str, int], *, narro
     for at, (name, n) in enumerate(zip(names, counts, strict=True)):
         text = f"{n} ({labels[name]} given)"
         axes.annotate(text, (n, at), (5, 0), textcoords="offset points", va="center", fontsize=8)
-    longest = 14 if narrow else 40
-    axes.set_yticks(
-        range(len(names)),
-        [name if len(name) <= longest else f"{name[: longest - 1]}…" for name in names],
-    )
+    axes.set_yticks(range(len(names)), [_cut(name, 14 if narrow else 40) for name in names])
     axes.set(xlabel="rows predicted as the class (labels given)", xlim=(0, 1.3 * max([*counts, 1])))
     axes.tick_params(left=False)
     return figure
+
+
+def column_bars(matters: Sequence[tuple[str, float]], *, narrow: bool = False) -> Figure:
+    """Part of the rows whose predicted class changes if a column is shuffled, largest above."""
+    shown = list(matters)[:MAX_COLUMNS][::-1]
+    figure = Figure(figsize=(NARROW if narrow else 9, 0.3 * len(shown) + 0.9), layout="constrained")
+    axes = figure.subplots()
+    axes.barh(range(len(shown)), [100 * part for _, part in shown], color=BLUE, height=0.7)
+    axes.set_yticks(range(len(shown)), [_cut(name, 14 if narrow else 40) for name, _ in shown])
+    axes.set(xlabel="rows predicted as another class if the column is shuffled, %")
+    axes.tick_params(left=False)
+    return figure
+
+
+def _cut(name: str, longest: int) -> str:
+    return name if len(name) <= longest else f"{name[: longest - 1]}…"
 
 
 def filters(images: Images, shape: tuple[int, int], *, kind: str) -> Figure:

@@ -2,22 +2,25 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ebse.io import read_arrays, read_cells
 from ebse.io.cells import is_number
 from ebse.report import drawings
 from ebse.report.parts import Heading, Line, Pair, Part, Picture, Row, Section, Stat, Table, Text
 from ebse.report.summaries import REFERENCE, accuracies, accuracy_lines
+from ebse.workflow.accuracy import accuracy_sentence
 from ebse.workflow.prediction import PLAIN
 from ebse.workflow.run_folder import ROWS
 
-MAX_ROWS, MAX_LETTERS = 12, 24
-"""Rows in a table of rows, and letters of a column's name in a figure."""
+MAX_ROWS, MAX_LETTERS, MAX_LISTED = 12, 24, 100
+"""Rows in a table of rows, letters of a column's name in a figure, and columns in the list of all."""
 
 MODELS = {
-    "propagation": (
-        "label propagation",
-        "The given labels are propagated over clusters of all rows (SpreadingClassifier).",
+    "members": (
+        "few-label classifier",
+        "Several classifiers answer together: label propagation over clusters of all rows, logistic "
+        "regression, and trees (FewLabelClassifier).",
     ),
     "draws": (
         "ensemble, sampled models",
@@ -37,7 +40,8 @@ METHODS = {
     REFERENCE: "logistic regression on the ensemble's mean representation of each row",
     "RBSEClassifier": "classifiers on representations by sampled models where these help, otherwise on the "
     "mean representation",
-    "SpreadingClassifier": "label propagation over {rows}",
+    "FewLabelClassifier": "the classifier of this run, fitted to the chosen labels and to all rows without "
+    "their labels",
     PLAIN: "logistic regression on the standardized columns",
 }
 """Descriptions of the methods that an evaluation compares."""
@@ -55,10 +59,15 @@ def fit_section(folder: Path, header: Row, rows: list[Row]) -> Section:
     model, lead = MODELS[labels["source"]] if labels else WITHOUT_LABELS
     parts: list[Part] = []
     if labels:
-        parts += _labels(folder, labels)
+        members = found.get("members")
+        if members:
+            parts += _accuracy(members)
+        parts += _labels(folder, labels, members)
         if "finished" in found and 2 * sum(labels["labels"].values()) < found["finished"]["n_rows"]:
             lead = f"Most rows have no label. {lead}"
-        parts += _evaluated(rows, labels["source"])
+        if members:
+            parts += _reasons(members)
+        parts += _evaluated(rows)
     parts += _learned(folder)
     if "training" in found:
         parts.append(
@@ -102,9 +111,8 @@ def _settings(config: Row, found: dict[str, Row], model: str) -> list[Line]:
     columns = [words for words, name in options.items() if config.get(name)]
     if columns:
         lines.append(("columns", ", ".join(columns)))
-    if found.get("labels", {}).get("source") == "propagation":
-        lines.append(("class prior", config.get("class_prior") or "not given"))
-        lines.append(("pseudo-labeling rounds", str(config["n_rounds"])))
+    if "members" in found:
+        lines.append(("class prior", config["class_prior"]))
     if "training" in found:
         training = found["training"]
         lines.append(("hidden units, law of the weights", f"{config['n_components']}, {config['law']}"))
@@ -112,7 +120,21 @@ def _settings(config: Row, found: dict[str, Row], model: str) -> list[Line]:
     return lines
 
 
-def _labels(folder: Path, row: Row) -> list[Part]:
+def _accuracy(members: Row) -> list[Part]:
+    """The estimated accuracy, with its interval."""
+    said = accuracy_sentence(members)
+    parts: list[Part] = [Heading("Accuracy"), Text(said[0].upper() + said[1:])]
+    if members["accuracy"] is not None:
+        parts.append(
+            Text(
+                "This is the part of right answers among rows that are chosen like the labeled ones. It is "
+                "that of all rows if the labeled rows were chosen at random."
+            )
+        )
+    return parts
+
+
+def _labels(folder: Path, row: Row, members: Row | None) -> list[Part]:
     """Counts of classes, rows to label next, and the most doubtful rows."""
     given, predicted = row["labels"], row["predicted"]
     counts: list[Line] = [("class", "labels given", "rows predicted")]
@@ -134,35 +156,121 @@ def _labels(folder: Path, row: Row) -> list[Part]:
         ),
         Table("Classes with counts", counts),
     ]
+    single = [name for name, n in given.items() if n == 1]
+    if single:
+        parts.append(
+            Text(
+                f"A single label: {', '.join(single[:MAX_ROWS])}{', …' * (len(single) > MAX_ROWS)}. One row "
+                "may be untypical of its class: label another one first."
+            )
+        )
     path = folder / "predictions.csv"
     if not path.exists():
         return parts
     header, lines = _predictions(path)
     head = ("row", "predicted", *header[3:])
+    note = "Row 1 is the first below the header. All rows are in predictions.csv, in the run folder."
+    if members:
+        return parts + _rows_of_members(head, lines, members, note)
     unlabeled = [line for line in lines if not line[1]]
     doubtful = sorted(unlabeled, key=lambda line: max(map(float, line[3:])))
-    to_label = [lines[n - 1] for n in row.get("label_next", ()) if n <= len(lines)] or doubtful
-    reason = (
-        "Labels of these rows inform most about other rows."
-        if row.get("label_next")
-        else "The model is least certain of these rows."
-    )
-    note = "Row 1 is the first below the header. All rows are in predictions.csv, in the run folder."
+    if doubtful:
+        reason = "The model is least certain of these rows."
+        parts += [
+            Heading("What to label next"),
+            Table("Rows to label next", _rows(head, doubtful), f"{reason} {note}", unfolded=True),
+        ]
+    return parts
+
+
+def _rows_of_members(head: Line, lines: list[list[str]], members: Row, note: str) -> list[Part]:
+    """Rows to label next, doubtful ones with the members' votes, and rows unlike every labeled one."""
+    parts: list[Part] = []
+    to_label = _numbered(lines, members["label_next"])
     if to_label:
+        reason = "Labels of these rows inform most about other rows."
         parts += [
             Heading("What to label next"),
             Table("Rows to label next", _rows(head, to_label), f"{reason} {note}", unfolded=True),
         ]
+    doubtful = _numbered(lines, members["doubtful"])
     if doubtful:
+        votes = [_votes(members["votes"], at) for at in range(len(doubtful))]
+        table = [
+            (*line, said)
+            for line, said in zip(_rows(head, doubtful), ["votes of the members", *votes], strict=False)
+        ]
         parts.append(
             Table(
                 "Most doubtful rows",
-                _rows(head, doubtful),
-                "Rows without a label whose largest class probability is smallest. With few labels the "
-                "probabilities rank rows; they are not calibrated, and can be high for a wrong class.",
+                table,
+                "Rows without a label whose largest class probability is smallest. With few labels "
+                "probabilities can be off by 0.1 and more: use them to compare rows.",
+            )
+        )
+    far = [(n, times) for n, times in members["far"] if n <= len(lines)]
+    if far:
+        shown: list[Line] = [("row", "predicted", "distance")]
+        shown += [(lines[n - 1][0], lines[n - 1][2], f"{times:.1f} ×") for n, times in far]
+        parts.append(
+            Table(
+                "Rows unlike every labeled row",
+                shown,
+                "Distance to the nearest labeled row in standardized columns, relative to the median of all "
+                "rows without a label.",
             )
         )
     return parts
+
+
+def _numbered(lines: list[list[str]], numbers: list[int]) -> list[list[str]]:
+    """Lines of the rows with these numbers, which begin with 1."""
+    return [lines[n - 1] for n in numbers if n <= len(lines)]
+
+
+def _votes(votes: list[list[Any]], at: int) -> str:
+    """Members by the class that each would give the row by itself."""
+    by_class: dict[str, list[str]] = {}
+    for name, classes in votes:
+        if at < len(classes):
+            by_class.setdefault(str(classes[at]), []).append(name)
+    return "; ".join(f"{word}: {', '.join(names)}" for word, names in by_class.items())
+
+
+def _reasons(members: Row) -> list[Part]:
+    """Which columns matter, what was done with each, and how the members count."""
+    parts: list[Part] = []
+    matters = [(name, part) for name, part in members["matters"] if part > 0]
+    if matters:
+        parts += [
+            Heading("Which columns matter"),
+            Picture(
+                "columns",
+                partial(drawings.column_bars, matters),
+                "Rows predicted as another class if a column is shuffled",
+                "How many of 300 rows are predicted as another class if the entries of one column are "
+                "shuffled among them. Columns that say the same share their effect."
+                + (f" The {drawings.MAX_COLUMNS} largest." if len(matters) > drawings.MAX_COLUMNS else ""),
+                partial(drawings.column_bars, matters, narrow=True),
+            ),
+        ]
+    columns: list[Line] = [("column", "kind", "why"), *(tuple(line) for line in members["columns"])]
+    weights: list[Line] = [("member", "weight", "why")]
+    weights += [(name, f"{weight:.2f}", why) for name, weight, why in members["members"]]
+    prior: list[Line] = [("class", "frequency", "standard error")]
+    prior += [(name, f"{p:.2f}", f"{error:.2f}") for name, p, error in members["prior"]]
+    return [
+        *parts,
+        Heading("How the answer is made"),
+        Table("Members and their weights", weights, "Class probabilities are the weighted mean of theirs."),
+        Table("Class frequencies among rows without a label", prior, "As the model assumes them."),
+        Table("What was done with each column", columns[: MAX_LISTED + 1], _more(columns)),
+    ]
+
+
+def _more(columns: list[Line]) -> str:
+    left = len(columns) - 1 - MAX_LISTED
+    return f"And {left} more columns." if left > 0 else "Wrong? Give another kind with --column NAME=KIND."
 
 
 def _predictions(path: Path) -> tuple[list[str], list[list[str]]]:
@@ -178,7 +286,7 @@ def _rows(head: Line, lines: list[list[str]]) -> list[Line]:
     return [head, *((line[0], line[2], *line[3:]) for line in lines[:MAX_ROWS])]
 
 
-def _evaluated(rows: list[Row], source: str) -> list[Part]:
+def _evaluated(rows: list[Row]) -> list[Part]:
     """Accuracies of the methods that were run, and their differences to the baseline of the evaluation."""
     evaluated = [row for row in rows if row["kind"] == "accuracy"]
     shots = sorted({row["n_shots"] for row in evaluated})
@@ -186,10 +294,7 @@ def _evaluated(rows: list[Row], source: str) -> list[Part]:
         return []
     methods = list(dict.fromkeys(row["method"] for row in evaluated))
     baseline = evaluated[-1].get("baseline", REFERENCE if REFERENCE in methods else PLAIN)
-    over = "all rows of the run, also those without a label"
-    if source != "propagation":
-        over = "the labeled rows of the run alone, without the labels that are not chosen"
-    described = [f"{name}: {METHODS[name].format(rows=over)}." for name in methods if name in METHODS]
+    described = [f"{name}: {METHODS[name]}." for name in methods if name in METHODS]
     compared = f" Differences to {baseline} are taken within the same choices." if len(methods) > 1 else ""
     by_shots = {k: accuracies(rows, k) for k in shots}
     first = by_shots[shots[0]]

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import sparse
 
 from ebse import _archive
-from ebse._estimators import LARGEST
+from ebse._missing import MISSING_WORDS
+from ebse._validation import LARGEST
 
 Array = npt.NDArray[Any]
 Column = Any
@@ -46,13 +46,14 @@ LEAST_COMMON = 16
 """Quantities from which on a table may be one of pixels, which are measured on a common scale."""
 MOST_EXTREME = 20.0
 """Standard deviations from the mean, at most, of a row that lies outside of those of ``fit``."""
-MISSING_WORDS = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "<na>", "nat", "-", "."})
-"""Entries of words, in lower case, that stand for a missing value."""
 IDENTIFIERS = re.compile(r"(.*[_ .-])?(id|uuid|guid|index|key|nr|no|number)|unnamed.*|row.*", re.IGNORECASE)
 """Names of columns that number the rows."""
 DATE = re.compile(r"(\d{1,4})[-/.](\d{1,2})[-/.](\d{1,4})([T ]\d{1,2}:\d{2}.*)?")
+CODE = re.compile(r"0\d+")
 NUMBERS = (bool, int, float, decimal.Decimal, np.bool_, np.number)
 """Types of entries that are numbers."""
+COMMON = "numbers on a common scale, as pixels are"
+"""Why columns are quantities that are divided by the same number."""
 FORMS = NUMBER, WORD, DAY, DAY_FIRST = "number", "word", "date", "date, day first"
 """Forms of a column. Words with the day first, such as 01/02/2020, must be read so in other rows, too."""
 
@@ -74,7 +75,7 @@ class Kind(NamedTuple):
 
 def as_frame(X: Any, name: str = "X") -> pd.DataFrame:
     """X, a pandas or polars frame or a 2-D array, as a pandas frame; those of an array are numbered."""
-    if sparse.issparse(X):
+    if hasattr(X, "tocsr"):
         raise TypeError(
             f"{name} must be a frame or a dense array, got a sparse matrix; pass {name}.toarray(), or use "
             "SpreadingClassifier(TruncatedSVD())"
@@ -107,6 +108,15 @@ def as_frame(X: Any, name: str = "X") -> pd.DataFrame:
     if np.iscomplexobj(made):
         raise ValueError(f"{name} must be real. Complex data not supported: pass real and imaginary parts")
     return pd.DataFrame(made)
+
+
+def all_numbers(frame: pd.DataFrame) -> Array:
+    """The rows of a frame of numbers alone, without missing ones; otherwise an empty array."""
+    if all(getattr(dtype, "kind", "O") in "biuf" for dtype in frame.dtypes):
+        found: Array = frame.to_numpy()
+        if found.dtype.kind in "iuf" and not np.isnan(found).any():
+            return found
+    return np.empty((0, frame.shape[1]))
 
 
 def _listed(X: Any) -> Any:
@@ -202,7 +212,9 @@ def _of_objects(column: Column, name: Any, *, day_first: bool) -> Raw:
     words = words.where(~words.map(lambda x: isinstance(x, str) and x.lower() in MISSING_WORDS), None)
     words = words.where(words.notna(), None)
     numbers = pd.to_numeric(words, errors="coerce")
-    if (numbers.notna() == words.notna()).all() and words.notna().any():
+    # Codes such as 01067 are no numbers.
+    codes = any(CODE.fullmatch(word) for word in words.dropna())
+    if not codes and (numbers.notna() == words.notna()).all() and words.notna().any():
         return Raw(_finite(numbers.astype("float64"), name), NUMBER)
     some = words.dropna()
     if len(some) and all(DATE.fullmatch(word) for word in some):
@@ -369,9 +381,14 @@ class Quantities:
         filled = np.where(missing, median, values)
         standard = np.clip((filled - mean) / deviation, -MOST_EXTREME, MOST_EXTREME)
         ranks = standard if self.common else (self._ranks(filled) - rank_mean) / rank_deviation
-        gaps = np.flatnonzero((part > 0) & (part < 1))
+        gaps = self.gaps
         marks = (missing[:, gaps] - part[gaps]) / np.sqrt(part[gaps] * (1 - part[gaps]))
         return Views(*(np.concatenate([x, marks], axis=1).astype(np.float32) for x in (standard, ranks)))
+
+    @property
+    def gaps(self) -> npt.NDArray[np.intp]:
+        """Columns that had missing entries in ``fit``, which a feature marks."""
+        return np.flatnonzero((self.facts[5] > 0) & (self.facts[5] < 1))
 
     def _ranks(self, filled: Array) -> Array:
         """Ranks in [0, 1] (N, d), midranks for equal values."""
@@ -593,6 +610,27 @@ def _circles(dates: Column) -> Array:
     return found
 
 
+def column_kinds(frame: pd.DataFrame, columns: Any = "auto") -> dict[Any, tuple[Raw, Kind]]:
+    """Each column of raw rows in a plain form, and its kind; ``columns`` may give the kinds of some."""
+    given = _given(columns, list(frame.columns))
+    found = {name: _found(frame[name], name, given.get(name)) for name in frame.columns}
+    used = [name for name, (_, kind) in found.items() if kind.kind != "drop"]
+    if not used:
+        raise _nothing_usable({name: kind.why for name, (_, kind) in found.items()})
+    values = [found[name][0].values for name in used if found[name][0].form == NUMBER]
+    if len(values) == len(used) and on_common_scale(_stacked(values)):
+        found |= {name: (found[name][0], Kind("quantity", COMMON)) for name in used}
+    return found
+
+
+def _nothing_usable(reasons: dict[Any, str]) -> ValueError:
+    shown = "; ".join(f"{name!r}: {why}" for name, why in list(reasons.items())[:5])
+    return ValueError(
+        f"X must have a column that tells rows apart, got none that is usable ({shown}); add columns, or "
+        "give kinds with columns={...}"
+    )
+
+
 class Coded(NamedTuple):
     """How a column is used."""
 
@@ -619,16 +657,8 @@ class Table:
     @classmethod
     def learned(cls, frame: pd.DataFrame, columns: Any = "auto", *, seed: int = 0) -> "Table":
         """From raw rows, without labels; ``columns`` may give the kinds of some columns."""
-        given = _given(columns, list(frame.columns))
-        found = {name: _found(frame[name], name, given.get(name)) for name in frame.columns}
-        numbers = [name for name, (one, kind) in found.items() if one.form == NUMBER and kind.kind != "drop"]
-        n_used = sum(kind.kind != "drop" for _, kind in found.values())
-        common = 0 < n_used == len(numbers) and on_common_scale(
-            _stacked([found[name][0].values for name in numbers])
-        )
-        if common:
-            why = "numbers on a common scale, as pixels are"
-            found |= {name: (found[name][0], Kind("quantity", why)) for name in numbers}
+        found = column_kinds(frame, columns)
+        common = any(kind.why == COMMON for _, kind in found.values())
         quantities = [name for name, (_, kind) in found.items() if kind.kind in ("quantity", "count")]
         coders: list[Any] = []
         if quantities:
@@ -646,11 +676,7 @@ class Table:
                     coders.append(coder)
             coded.append(Coded(name, kind.kind, kind.why, one.form, at))
         if not coders:
-            reasons = "; ".join(f"{c.name!r}: {c.why}" for c in coded[:5])
-            raise ValueError(
-                f"X must have a column that tells rows apart, got none that is usable ({reasons}); add "
-                "columns, or give kinds with columns={...}"
-            )
+            raise _nothing_usable({c.name: c.why for c in coded})
         return cls(coded, coders)
 
     def __call__(self, frame: pd.DataFrame) -> Views:
@@ -661,6 +687,23 @@ class Table:
             parts.append(self.coders[0](_stacked([_raw_values(frame, c) for c in of_quantities])))
         parts += [self.coders[c.coder](_raw_values(frame, c)) for c in others]
         return Views(*(np.concatenate(views, axis=1) for views in zip(*parts, strict=True)))
+
+    def places(self) -> dict[Any, list[int]]:
+        """Positions of the features of each column that is used."""
+        empty = pd.DataFrame({name: [None] for name in self.names}, dtype=object)
+        of_quantities, others = self._split()
+        found: dict[Any, list[int]] = {c.name: [i] for i, c in enumerate(of_quantities)}
+        at = 0
+        if of_quantities:
+            gaps = self.coders[0].gaps
+            for i, j in enumerate(gaps):
+                found[of_quantities[j].name].append(len(of_quantities) + i)
+            at = len(of_quantities) + len(gaps)
+        for c in others:
+            n = self.coders[c.coder](_raw_values(empty, c)).standard.shape[1]
+            found[c.name] = list(range(at, at + n))
+            at += n
+        return found
 
     def _split(self) -> tuple[list[Coded], list[Coded]]:
         """Columns that are quantities, and others that are used."""

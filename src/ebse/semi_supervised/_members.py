@@ -96,6 +96,12 @@ class Forest:
         found: Array = model.predict_proba(views.standard)
         return found
 
+    @property
+    def importances(self) -> Array:
+        """Decrease of impurity by each feature (P,); not after ``load``."""
+        found: Array = self._fitted.feature_importances_
+        return found
+
     def arrays(self) -> dict[str, Array]:
         """What a file holds."""
         return self.trees._asdict()

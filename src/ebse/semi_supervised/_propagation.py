@@ -128,11 +128,11 @@ def assignments(at: Any, weights: Any, *, n_rows: int, n_centers: int) -> Assign
 
 def cluster(Z: Array, n_clusters: int, *, n_clusterings: int, alpha: float, seed: int) -> Clusterings:
     """k-means clusterings of the rows Z (N, r) from several starts."""
-    start = "k-means++" if len(Z) <= MANY_ROWS else "random"
     some = Z[np.random.default_rng(seed).permutation(len(Z))[:BLOCK]]
     found = []
     with stage("clustering", n_clusterings) as done:
         for i in range(n_clusterings):
+            start: Any = "random" if len(Z) > MANY_ROWS else far_apart(Z, n_clusters, seed=seed + i)
             means = KMeans(n_clusters, init=start, n_init=1, max_iter=N_LLOYD, random_state=seed + i)
             with warnings.catch_warnings():
                 # So few iterations need not converge, and there may be as many clusters as distinct rows.
@@ -142,6 +142,35 @@ def cluster(Z: Array, n_clusters: int, *, n_clusterings: int, alpha: float, seed
     centers = np.stack(found)
     widths = np.array([np.median(_squares(some, c).min(1)) for c in centers], dtype=np.float64)
     return Clusterings(centers, np.maximum(widths, float(np.finfo(np.float32).tiny)), alpha)
+
+
+def far_apart(Z: Array, k: int, *, seed: int) -> Array:
+    """k rows of Z (N, r) that are far apart, to start k-means with (greedy k-means++).
+
+    Each next row is drawn with a probability proportional to its squared distance from the nearest one so
+    far; of 2 + log k draws that which leaves the smallest sum of these distances is taken. scikit-learn's own
+    takes three times as long for the same.
+
+    References
+    ----------
+    D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding", 2007.
+    """
+    rng = np.random.default_rng(seed)
+    squares = (Z * Z).sum(1)
+    taken = [int(rng.integers(len(Z)))]
+    nearest = _squares(Z, Z[taken])[:, 0]
+    n_draws = 2 + int(np.log(k))
+    for _ in range(k - 1):
+        total = np.cumsum(nearest, dtype=np.float64)
+        drawn = np.searchsorted(total, rng.random(n_draws) * total[-1], side="right")
+        drawn = np.minimum(drawn, len(Z) - 1)
+        distances = np.maximum(squares + squares[drawn, np.newaxis] - 2 * (Z[drawn] @ Z.T), 0)
+        distances[np.arange(n_draws), drawn] = 0
+        np.minimum(distances, nearest, out=distances)
+        best = int(distances.sum(1).argmin())
+        nearest = distances[best]
+        taken.append(int(drawn[best]))
+    return Z[taken]
 
 
 def propagation_kernel(centers: Array, alpha: float) -> Array:

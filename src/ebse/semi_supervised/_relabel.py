@@ -5,28 +5,40 @@ import warnings
 from typing import Any, Self, final
 
 import numpy.typing as npt
+import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ebse._labels import read_labels
+from ebse.semi_supervised.few_label import FewLabelClassifier
 from ebse.semi_supervised.spreading import SpreadingClassifier
 
 Array = npt.NDArray[Any]
 
+OF_LABELS = (
+    "[0-9]+ distinct rows have several labels each",
+    "[0-9]+ % of the rows are predicted as",
+    "the members '",
+    "no label is .* any more",
+)
+"""Warnings about labels: those of an evaluation are drawn at random, and a warning in every episode would
+help nobody."""
+
 
 @final
 class Relabeled(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A fitted :class:`ebse.SpreadingClassifier` whose ``fit`` propagates labels over the same clusters.
+    """A fitted classifier of ours whose ``fit`` changes the labels and nothing else.
 
-    :func:`ebse.evaluation.few_shot` fits a classifier in every episode; the clusters of the unlabeled rows
-    are the same in all of them.
+    :func:`ebse.evaluation.few_shot` fits a classifier in every episode; what is learned without labels, such
+    as the clusters of the unlabeled rows, is the same in all of them.
 
     Parameters
     ----------
-    spreading : FrozenEstimator
-        The fitted classifier, frozen.
-    class_prior : None, "equal" or mapping, default None
-        As in :class:`ebse.SpreadingClassifier`.
+    classifier : FrozenEstimator
+        The fitted :class:`ebse.SpreadingClassifier` or :class:`ebse.FewLabelClassifier`, frozen.
+    class_prior : default None
+        As in the classifier.
 
     Examples
     --------
@@ -41,36 +53,50 @@ class Relabeled(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    def __init__(self, spreading: Any, *, class_prior: Any = None) -> None:
-        self.spreading = spreading
+    def __init__(self, classifier: Any, *, class_prior: Any = None) -> None:
+        self.classifier = classifier
         self.class_prior = class_prior
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Propagate the labels y (N,) of the rows X (N, D) over the clusters."""
-        fitted = self.spreading.estimator if isinstance(self.spreading, FrozenEstimator) else None
-        if not isinstance(fitted, SpreadingClassifier):
+        """Learn from the labels y (N,) of the rows X (N, D)."""
+        fitted = self.classifier.estimator if isinstance(self.classifier, FrozenEstimator) else None
+        if not isinstance(fitted, (SpreadingClassifier, FewLabelClassifier)):
             raise TypeError(
-                "spreading must be a fitted SpreadingClassifier in a FrozenEstimator, got "
-                f"{self.spreading!r}; fit one, and pass Relabeled(FrozenEstimator(it))"
+                "classifier must be a fitted SpreadingClassifier or FewLabelClassifier in a FrozenEstimator, "
+                f"got {self.classifier!r}; fit one, and pass Relabeled(FrozenEstimator(it))"
             )
         check_is_fitted(fitted)
         # A shallow copy: relabel replaces arrays and does not change them.
         made = copy.copy(fitted).set_params(class_prior=self.class_prior)
         with warnings.catch_warnings():
-            # Labels of an evaluation are drawn at random: a warning in every episode would help nobody.
-            warnings.filterwarnings("ignore", "[0-9]+ distinct rows have several labels each", UserWarning)
-            self.spreading_ = made.relabel(X, y)
-        self.classes_ = self.spreading_.classes_
+            for text in OF_LABELS:
+                warnings.filterwarnings("ignore", text, UserWarning)
+            if isinstance(made, FewLabelClassifier):
+                labels = read_labels(y, len(y), unlabeled_label=made.unlabeled_label, more_unlabeled=True)
+                assert labels is not None
+                rows = made._rows_in(self._named(X)).take(labels.rows)
+                self.classifier_: Any = made._with_labels(rows, labels)
+            else:
+                self.classifier_ = made.relabel(self._named(X), y)
+        self.classes_ = self.classifier_.classes_
         return self
 
     def predict(self, X: Any) -> Array:
         """The most probable class of each row of X (N, D)."""
         check_is_fitted(self)
-        found: Array = self.spreading_.predict(X)
+        found: Array = self.classifier_.predict(self._named(X))
         return found
 
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities of the rows of X (N, n_classes)."""
         check_is_fitted(self)
-        found: Array = self.spreading_.predict_proba(X)
+        found: Array = self.classifier_.predict_proba(self._named(X))
         return found
+
+    def _named(self, X: Any) -> Any:
+        """Rows of an array with the names of the columns of ``fit``, if a raw table was fitted."""
+        fitted = self.classifier.estimator
+        names = getattr(fitted, "feature_names_in_", None)
+        if names is None or hasattr(X, "columns") or not isinstance(fitted, FewLabelClassifier):
+            return X
+        return pd.DataFrame(X, columns=names)

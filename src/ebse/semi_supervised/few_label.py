@@ -1,6 +1,7 @@
 """``FewLabelClassifier``: semi-supervised classification of a raw table with few labels."""
 
 import copy
+import math
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -25,11 +26,14 @@ from ebse._estimators import (
     representation_state,
     require_estimator,
     restored_representation,
+    scale_of,
     seed_of,
     unchanged_on_error,
+    warn_of_scale,
 )
 from ebse._labels import Labels, plain_classes, read_labels, restored_classes, warn_of_lost_classes
 from ebse._stages import shown, stage
+from ebse._threads import threads_for_entries
 from ebse._validation import option
 from ebse.semi_supervised._class_prior import (
     caution,
@@ -39,7 +43,7 @@ from ebse.semi_supervised._class_prior import (
     require_prior,
     restored_prior,
 )
-from ebse.semi_supervised._columns import Table, Views, as_frame
+from ebse.semi_supervised._columns import Table, Views, all_numbers, as_frame
 from ebse.semi_supervised._members import (
     COLUMNS,
     COMPONENTS,
@@ -193,7 +197,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X_unlabeled : frame or array-like (M, D), default None
             Further rows, without labels.
         """
-        with shown(self.verbose), unchanged_on_error(self):
+        with shown(self.verbose), unchanged_on_error(self), threads_for_entries(_n_entries(X)):
             return self._fit(X, y, X_unlabeled)
 
     def _fit(self, X: Any, y: Any, X_unlabeled: Any) -> Self:
@@ -209,6 +213,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             frame = pd.concat(
                 [frame, self._frame(X_unlabeled, reset=False, name="X_unlabeled")], ignore_index=True
             )
+        self._scale = scale_of(all_numbers(frame))
         self._seed = seed_of(self.random_state)
         self._supervised: dict[str, Any] = {}
         self._recall: Array | None = None
@@ -274,7 +279,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         warn_of_lost_classes(getattr(self, "classes_", labels.classes), labels.classes)
         taken = labels.rows
         rows = kept.take(taken) if X is None else self._rows_of(self._table(frame.iloc[taken]))
-        with unchanged_on_error(self):
+        with unchanged_on_error(self), threads_for_entries(rows.views.standard.size):
             return self._learn(labels, rows, members)
 
     def predict_proba(self, X: Any) -> Array:
@@ -292,13 +297,9 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             frequencies of the labels of rows equal to it.
         """
         self._require_labels()
-        rows = self._rows_of(self._table(self._frame(X, reset=False)))
-        answers = {}
-        for name, one in self._propagators.items():
-            answers[name] = one._propagated(one._assigned(one._validated(rows.spreads[name])))
-        keys = self._propagators[COLUMNS]._keys(rows.spreads[COLUMNS])
-        answers |= {name: one(rows.views) for name, one in self._supervised.items()}
-        return self._combined(answers, *self._propagators[COLUMNS]._known.find(keys))
+        with threads_for_entries(_n_entries(X)):
+            rows = self._rows_in(X)
+            return self._combined(self._member_answers(rows), *self._find_labels_of(rows))
 
     def predict(self, X: Any) -> Array:
         """The most probable class of each row of X; of a labeled row its label."""
@@ -340,7 +341,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         # Learned features are the best view where there are some.
         name = FEATURES if FEATURES in self._propagators else COLUMNS
-        rows = None if X is None else self._rows_of(self._table(self._frame(X, reset=False))).spreads[name]
+        rows = None if X is None else self._rows_in(X).spreads[name]
         return self._propagators[name].suggest(n, X=rows, exclude=exclude)
 
     def save(self, path: str | Path) -> None:
@@ -365,7 +366,11 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The fitted classifier of a file written by :meth:`save`; nothing is fitted, no code is executed."""
         return _archive.load(path, cls)
 
-    def _learn(self, labels: Labels, rows: Rows, members: str) -> Self:
+    def _with_labels(self, rows: Rows, labels: Labels) -> Self:
+        """A copy that learns from other labels, with the right predictions and uncalibrated probabilities."""
+        return copy.copy(self)._learn(labels, rows, "all", calibrated=False)
+
+    def _learn(self, labels: Labels, rows: Rows, members: str, *, calibrated: bool = True) -> Self:
         """Learn from the labels of these rows."""
         target, counts = labels.target, np.bincount(labels.target)
         known = np.array_equal(labels.classes, getattr(self, "classes_", []))
@@ -387,7 +392,9 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if members == "all" or not known:
             with stage("classifiers"):
                 self._supervised = fitted_members(rows.views, target, len(counts), seed=self._seed)
-                self._recall = cross_validated(rows.views, target, len(counts), seed=self._seed)
+                self._recall = (
+                    cross_validated(rows.views, target, len(counts), seed=self._seed) if calibrated else None
+                )
             self._answers: dict[str, Array] = {}
             self._sampled: dict[str, Array] = {}
         self._distributions: Array | None = None
@@ -409,6 +416,8 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             {"class": labels.classes, "probability": self._prior, "standard error": error}
         )
         self._sharpness = 1.0
+        if not calibrated:
+            return self
         nothing = np.zeros(len(self._sample), dtype=bool), np.empty(0, dtype=np.intp)
         p = self._combined(some, *nothing)
         expected = expected_accuracy(some, p, counts)
@@ -438,6 +447,18 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Which rows of ``fit`` have a label, and where it is."""
         one = self._propagators[COLUMNS]
         return one._known.find(one._rows.keys[rows])
+
+    def _member_answers(self, rows: Rows) -> dict[str, Array]:
+        """Class probabilities of rows by each member."""
+        answers = {}
+        for name, one in self._propagators.items():
+            answers[name] = one._propagated(one._assigned(one._validated(rows.spreads[name])))
+        return answers | {name: one(rows.views) for name, one in self._supervised.items()}
+
+    def _find_labels_of(self, rows: Rows) -> tuple[npt.NDArray[np.bool_], Index]:
+        """Which rows equal a row with a label, and where that is."""
+        one = self._propagators[COLUMNS]
+        return one._known.find(one._keys(rows.spreads[COLUMNS]))
 
     def _combined(self, answers: dict[str, Array], labeled: Any, at: Index) -> Array:
         """Class probabilities by all members and the class prior; of labeled rows their labels."""
@@ -482,6 +503,13 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             else:
                 wanted = None
         self._features = learned(wanted, views.standard, self._seed)
+
+    def _rows_in(self, X: Any) -> Rows:
+        """Rows X of the user, coded."""
+        frame = self._frame(X, reset=False)
+        if self._scale:
+            warn_of_scale(self._scale, all_numbers(frame))
+        return self._rows_of(self._table(frame))
 
     def _rows_of(self, views: Views) -> Rows:
         spreads = {COLUMNS: views.standard, COMPONENTS: (views.ranks - self._center) @ self._axes.T}
@@ -609,6 +637,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "given_prior": plain_prior(self.class_prior),
             "classes": plain_classes(self.classes_) if has_labels else None,
             "n_features": self.n_features_in_,
+            "scale": self._scale,
             "feature_names": None if names is None else list(names),
             "seed": self._seed,
             "members": self.members_.to_dict("list") if has_labels else None,
@@ -650,7 +679,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "class_prior": restored_prior(facts["given_prior"]),
             }
         )
-        Inputs.from_facts({**facts, "scale": ""}).apply_to(made)
+        Inputs.from_facts(facts).apply_to(made)
         made._seed, made._kept, made._supervised = int(facts["seed"]), None, {}
         made._table = Table.from_state(state.inside("table"))
         made.columns_ = made._table.described()
@@ -721,6 +750,11 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
+
+
+def _n_entries(X: Any) -> int:
+    """Entries of a table; lists are small."""
+    return math.prod(getattr(X, "shape", ()))
 
 
 def _plain_columns(columns: Any) -> Any:

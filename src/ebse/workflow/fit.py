@@ -1,12 +1,10 @@
 """A fit to a user's own data in a run folder: it can be stopped and resumed, and is used from there.
 
-Label propagation (:class:`ebse.SpreadingClassifier`) where there are labels and most rows have none;
-otherwise, and where a setting of it is given, an ensemble (:class:`ebse.RBSE`), with a classifier if there
-are labels. Torch is imported only for an ensemble.
+With labels :class:`ebse.FewLabelClassifier`; without, and where a setting of it is given, an ensemble
+(:class:`ebse.RBSE`), with a classifier if there are labels. Torch is imported only for an ensemble.
 """
 
 import shutil
-import time
 import zlib
 from importlib import import_module
 from pathlib import Path
@@ -16,30 +14,33 @@ import numpy as np
 
 from ebse._archive import OURS, kind_of
 from ebse._atomic import write_npz
-from ebse._estimators import seed_of
+from ebse._estimators import other_scale, seed_of
 from ebse._stages import stage
-from ebse._validation import count, option
+from ebse._threads import threads_for_entries
 from ebse.io import Rows, read_arrays, read_rows
 from ebse.io.arrays import damaged
+from ebse.semi_supervised._columns import all_numbers, as_frame, column_kinds
+from ebse.workflow.accuracy import Accuracy
 from ebse.workflow.columns import Columns
-from ebse.workflow.fit_config import ENSEMBLE, MODELS, PROPAGATION, FitConfig
-from ebse.workflow.outputs import write_predictions
+from ebse.workflow.description import grouped_kinds
+from ebse.workflow.ensemble import PICTURES, TRAINING, classifier_on, require_trainable, trained
+from ebse.workflow.few_label_fit import (
+    column_changes,
+    far_rows,
+    fit_few_label,
+    member_votes,
+)
+from ebse.workflow.fit_config import ENSEMBLE, FEW_LABEL, OF_ENSEMBLE, FitConfig
+from ebse.workflow.outputs import write_labeled, write_predictions
 from ebse.workflow.prediction import (
+    MEMBERS,
     Labeled,
     Predictions,
     evaluated,
-    is_propagation,
-    predicted,
-    prepared,
-    require_classes,
-)
-from ebse.workflow.propagation import (
-    LEAST_ROWS,
-    class_prior_from,
+    is_few_label,
     labeled_rows,
-    new_classifier,
-    propagate,
-    propagates,
+    predicted,
+    require_classes,
 )
 from ebse.workflow.run_folder import CONFIG, LOCK, ROWS, Lock, Run, leftovers, read_header, read_results
 
@@ -48,41 +49,50 @@ if TYPE_CHECKING:
     from ebse.evaluation import FewShotResult
 
 EXPERIMENT = "fit"
-MODEL, COLUMNS, LABELED, PICTURES = "model.safetensors", "columns.npz", "labeled.npz", "pictures.npz"
-PREDICTIONS, PAGE, TRAINING = "predictions.csv", "report.html", "training"
-FILES = (CONFIG, ROWS, MODEL, COLUMNS, LABELED, PICTURES, PREDICTIONS, PAGE)
+MODEL, COLUMNS = "model.safetensors", "columns.npz"
+LABELED, LABELED_TABLE = "labeled.npz", "labeled.csv"
+"""The labeled rows: of an array, or of a table."""
+PREDICTIONS, PAGE = "predictions.csv", "report.html"
+FILES = (CONFIG, ROWS, MODEL, COLUMNS, LABELED, LABELED_TABLE, PICTURES, PREDICTIONS, PAGE)
 """All files that a run folder may have."""
-KINDS = ("SpreadingClassifier", "RBSEClassifier", "RBSE")
+KINDS = ("FewLabelClassifier", "RBSEClassifier", "RBSE")
 """Estimators that the model of a run may be."""
-N_NEXT = 10
-"""Rows that are suggested for labeling."""
+N_NEXT, N_DOUBTFUL = 10, 12
+"""Rows that are suggested for labeling, and most doubtful ones that are shown."""
 FEW_UPDATES = 1_000
 """Updates below which an ensemble is hardly trained."""
 
 
 class Plan(NamedTuple):
-    """What is fitted: rows, their preprocessing, and the model, "spreading" or "rbse"."""
+    """What is fitted: rows, the columns of an ensemble, and the kinds of those of the other classifier."""
 
     rows: Rows
-    columns: Columns
-    model: str
+    columns: Columns | None
+    """Preprocessing for the ensemble; None for the classifier for few labels, which has its own."""
+    kinds: dict[Any, Any]
+    """Kind of each column, for the classifier for few labels."""
 
     def described(self, config: FitConfig) -> list[str]:
         """Sentences for the user about the data and the choice of the model."""
         rows, name = self.rows, self.rows.path.name
-        X = rows.X
         said = [f"{name}: {remark}" for remark in rows.notes]
-        said.append(f"{name}: {len(X)} rows of {len(rows.names)} columns; {self.columns.described(X)}")
-        n_missing = int(np.isnan(X).sum()) if X.dtype.kind == "f" else 0
-        if n_missing:
-            by = "column means" if self.model == "spreading" else "the ensemble"
-            said.append(f"{name}: {n_missing} missing entries are imputed by {by}")
-        labels = rows.labels
-        if labels is not None:
-            said += [f"{name}: {remark}" for remark in _unlabeled_remarks(labels, config.unlabeled_label)]
-        given = config.changed(ENSEMBLE)
-        if config.model is None and labels is not None and given and propagates(labeled_rows(labels)):
-            said.append(f"{given[0]} is a setting of the ensemble, so an ensemble is trained (--model rbse)")
+        size = f"{name}: {len(rows.X)} rows of {len(rows.names)} columns"
+        if self.columns is None:
+            said += [size, *(f"  {what}: {names}" for what, names in grouped_kinds(self.kinds).items())]
+        else:
+            said.append(f"{size}; {self.columns.described(rows.X)}")
+            n_missing = int(np.isnan(rows.X).sum()) if rows.X.dtype.kind == "f" else 0
+            if n_missing:
+                said.append(f"{name}: {n_missing} missing entries are imputed by the ensemble")
+        if rows.labels is not None:
+            said += [
+                f"{name}: {remark}" for remark in _unlabeled_remarks(rows.labels, config.unlabeled_label)
+            ]
+            given = config.changed((*ENSEMBLE, *OF_ENSEMBLE))
+            if config.model is None and given:
+                said.append(
+                    f"{given[0]} is a setting of the ensemble, so an ensemble is trained (--model rbse)"
+                )
         return said
 
 
@@ -91,9 +101,10 @@ class Fitted(NamedTuple):
 
     folder: Path
     config: FitConfig
-    columns: Columns
+    columns: Columns | None
+    """Preprocessing for an ensemble."""
     model: Any
-    """A fitted SpreadingClassifier, RBSEClassifier, or RBSE where there are no labels."""
+    """A fitted FewLabelClassifier, RBSEClassifier, or RBSE where there are no labels."""
 
     @property
     def classes(self) -> list[str]:
@@ -105,26 +116,35 @@ class Fitted(NamedTuple):
     @property
     def ensemble(self) -> "RBSE":
         """The ensemble; refused where none was trained."""
-        if is_propagation(self.model):
+        if is_few_label(self.model):
             raise ValueError(
-                f"{self.folder} must have an ensemble, got a run of label propagation, which has none; "
+                f"{self.folder} must have an ensemble, got the classifier for few labels, which has none; "
                 "fit with --model rbse"
             )
         return cast("RBSE", getattr(self.model, "representation_", self.model))
 
     def labeled(self) -> Labeled:
         """The labeled rows of the fit."""
+        if (self.folder / LABELED_TABLE).exists():
+            path = self.folder / LABELED_TABLE
+            rows = read_rows(path, label=self.config.label, raw=True)
+            assert rows.labels is not None
+            names = list(getattr(self.model, "feature_names_in_", ()))
+            if list(rows.names) != names or not labeled_rows(rows.labels).all():
+                raise damaged(path)
+            return Labeled(rows.X, rows.labels.astype(str))
         path = self.folder / LABELED
         X, y = read_arrays(path, "X", "y").values()
+        may_miss = self.columns is None or self.config.missing
         sound = (
             X.ndim == 2
-            and X.shape[1] == len(self.columns.names)
+            and X.shape[1] == (self.model.n_features_in_ if self.columns is None else len(self.columns.names))
             and X.dtype.kind in "uf"
             and y.shape == (len(X),)
             and y.dtype.kind == "U"
             and set(y.tolist()) == set(self.classes)
             and not np.isinf(X).any()
-            and (self.config.missing or not np.isnan(X).any())
+            and (may_miss or not np.isnan(X).any())
         )
         if not sound:
             raise damaged(path)
@@ -133,17 +153,22 @@ class Fitted(NamedTuple):
     def read(self, data: Path, *, delimiter: str | None, array: str | None, labels: bool = False) -> Rows:
         """Rows of another file with the columns of the run, and labels where it has some."""
         config, alike = self.config, data.suffix == Path(self.config.data).suffix
-        rows = read_rows(
-            data,
-            label=config.label if labels else None,
-            id=config.id,
-            only=self.columns.names,
-            delimiter=delimiter or (config.delimiter if alike else None),
-            array=array or (config.array if alike else None),
-            header=config.header or not alike,
-            missing=config.missing,
-            unlabeled_label=config.unlabeled_label,
-        )
+        options: dict[str, Any] = {
+            "label": config.label if labels else None,
+            "id": config.id,
+            "delimiter": delimiter or (config.delimiter if alike else None),
+            "array": array or (config.array if alike else None),
+            "header": config.header or not alike,
+            "unlabeled_label": config.unlabeled_label,
+        }
+        if self.columns is None:
+            drop = config.drop if labels or config.label is None else (*config.drop, config.label)
+            rows = read_rows(data, **options, drop=drop, raw=True, lenient=True)
+            wrong = other_scale(self.model._scale, all_numbers(as_frame(rows.X)), str(data))
+            if wrong is not None:
+                raise ValueError(wrong)
+            return rows
+        rows = read_rows(data, **options, only=self.columns.names, missing=config.missing)
         self.columns.require_scale(rows)
         return rows
 
@@ -153,8 +178,11 @@ def begin(config: FitConfig, folder: Path, *, force: bool) -> tuple[Run, Plan]:
     plan = _planned(config)
     config = FitConfig(**{**vars(config), "data": str(Path(config.data).resolve())})
     require_folder(folder)
-    lock = _cleared(folder, force=force) if (folder / CONFIG).exists() else None
-    return Run(folder, EXPERIMENT, config, data=_checksum(plan.rows), lock=lock), plan
+    lock, suggested = _cleared(folder, config, force=force) if (folder / CONFIG).exists() else (None, [])
+    run = Run(folder, EXPERIMENT, config, data=_checksum(plan.rows), lock=lock)
+    if suggested:
+        run.add({"kind": "suggested", "rows": suggested})
+    return run, plan
 
 
 def reopened(folder: Path) -> tuple[Run, Plan]:
@@ -165,8 +193,10 @@ def reopened(folder: Path) -> tuple[Run, Plan]:
     path = plan.rows.path
     if began is not None and began != _checksum(plan.rows):
         raise _changed(path)
-    if (folder / COLUMNS).exists() and not Columns.load(folder / COLUMNS).same_as(plan.columns):
-        raise _changed(path)
+    if plan.columns is not None:
+        held = folder / COLUMNS
+        if held.exists() and not Columns.load(held).same_as(plan.columns):
+            raise _changed(path)
     return Run(folder, EXPERIMENT, config, data=began), plan
 
 
@@ -178,26 +208,28 @@ def finished(folder: Path) -> bool:
 def carry_out(run: Run, plan: Plan) -> Fitted:
     """Fit, or resume, and write everything that a run folder has except the page."""
     rows, columns = plan.rows, plan.columns
-    columns.save(run.place(COLUMNS))
+    labeled = None
     if rows.labels is not None:
         known = labeled_rows(rows.labels)
         labeled = Labeled(rows.X[known], rows.labels[known].astype(str))
-        write_npz(run.place(LABELED), X=labeled.X, y=labeled.y)
+        if hasattr(rows.X, "columns"):
+            write_labeled(run.place(LABELED_TABLE), labeled.X, labeled.y, str(run.config.label))
+        else:
+            write_npz(run.place(LABELED), X=labeled.X, y=labeled.y)
+    if columns is None:
+        model, found = _few_label(run, rows)
     else:
-        labeled = None
-    model: Any
-    if plan.model == "spreading":
-        assert rows.labels is not None
-        model, found, label_next = _propagated(run, plan)
-    else:
-        rbse = _trained(run, plan)
-        model, found, label_next = _on_ensemble(rbse, labeled, plan, run.config.random_state), None, []
-    model.save(run.place(MODEL))
-    if labeled is not None:
-        if found is None:
+        columns.save(run.place(COLUMNS))
+        rbse = trained(run, columns, rows, _changed(rows.path))
+        model, found = rbse, None
+        if labeled is not None:
+            model = classifier_on(rbse, columns, *labeled, seed=run.config.random_state)
             with stage("prediction"):
                 found = predicted(model, columns, rows.X)
-        _keep_predictions(run, rows, labeled, found, label_next)
+    model.save(run.place(MODEL))
+    if found is not None:
+        assert labeled is not None
+        _keep_predictions(run, rows, labeled, found)
     run.add({"kind": "finished", "n_rows": len(rows.X), "n_columns": len(rows.names)})
     shutil.rmtree(run.folder / TRAINING, ignore_errors=True)
     return Fitted(run.folder, run.config, columns, model)
@@ -205,7 +237,7 @@ def carry_out(run: Run, plan: Plan) -> Fitted:
 
 def n_updates(fitted: Fitted) -> int | None:
     """Updates that the ensemble was trained for; None where there is none."""
-    if is_propagation(fitted.model):
+    if is_few_label(fitted.model):
         return None
     history = fitted.ensemble.history_
     return int(history[-1]["step"]) if history else 0
@@ -216,14 +248,15 @@ def load(folder: Path) -> Fitted:
     config = config_of(folder)
     if not finished(folder):
         raise ValueError(f"{folder} must be finished, got a run under way; go on with `ebse resume {folder}`")
-    columns, path = Columns.load(folder / COLUMNS), folder / MODEL
+    path = folder / MODEL
     kind = kind_of(path)
     if kind not in KINDS:
         raise ValueError(
             f"{path} must hold a model of a fit, got {kind!r}; restore it from a copy, or fit again"
         )
     model = getattr(import_module(OURS[kind]), kind).load(path)
-    if model.n_features_in_ != len(columns.source):
+    columns = None if is_few_label(model) else Columns.load(folder / COLUMNS)
+    if columns is not None and model.n_features_in_ != len(columns.source):
         raise damaged(folder / COLUMNS)
     return Fitted(folder, config, columns, model)
 
@@ -236,6 +269,7 @@ def evaluate(
     shots: tuple[int, ...],
     n_episodes: int,
     random_state: int,
+    progress: bool,
 ) -> "FewShotResult":
     """Few-shot accuracy of a run on labeled rows, which come from ``place``."""
     require_classes(Rows(place, labeled.X, (), labeled.y), least=max(shots) + 1)
@@ -246,6 +280,7 @@ def evaluate(
         shots=shots,
         n_episodes=n_episodes,
         random_state=random_state,
+        progress=progress,
     )
 
 
@@ -289,39 +324,28 @@ def config_of(folder: Path) -> FitConfig:
 
 def _planned(config: FitConfig) -> Plan:
     """Rows, preprocessing and model of a fit; bad settings and data are refused."""
-    count("n_rounds", config.n_rounds, least=0)
-    if config.model is not None:
-        option("model", config.model, MODELS)
+    model = config.model_used
     seed_of(config.random_state)
-    if config.label is None:
-        of_labels = config.changed(("unlabeled_label", *PROPAGATION))
-        if config.model == "spreading":
-            of_labels.append("model spreading")
-        if of_labels:
-            raise ValueError(
-                f"{of_labels[0]} must be given with labels, got none; name their column with --label"
-            )
-    rows = read_rows(config.data, **config.reading)
+    settings = config.few_label
+    if not 0 <= config.hold_back < 1:
+        raise ValueError(
+            f"hold_back must be from 0 to below 1, got {config.hold_back:g}; pass 0.2, for example"
+        )
+    rows = read_rows(config.data, **config.reading, raw=model == FEW_LABEL)
     if rows.labels is not None:
         require_classes(rows)
-    model = _model_for(config, rows)
-    columns = Columns.found_in(rows, split=config.split)
-    if model == "rbse":
-        from ebse.ensemble import RBSE
-        from ebse.ensemble._fit import require_settings
-
-        if config.learning_rate == 0:
-            raise ValueError(
-                "learning_rate must be > 0, got 0, which would train nothing; pass 0.1, for example"
-            )
-        require_settings(RBSE(**config.ensemble), columns.imputed(columns.apply(rows.X[:2])))
-    elif config.class_prior is not None:
-        from ebse.semi_supervised._class_prior import prior_probabilities
-
+    if model == FEW_LABEL:
         assert rows.labels is not None
-        y = rows.labels[labeled_rows(rows.labels)].astype(str)
-        prior_probabilities(class_prior_from(config.class_prior), np.unique(y))
-    return Plan(rows, columns, model)
+        if isinstance(settings["class_prior"], dict):
+            from ebse.semi_supervised._class_prior import prior_probabilities
+
+            classes = np.unique(rows.labels[labeled_rows(rows.labels)].astype(str))
+            prior_probabilities(settings["class_prior"], classes)
+        found = column_kinds(as_frame(rows.X), settings["columns"])
+        return Plan(rows, None, {name: kind for name, (_, kind) in found.items()})
+    columns = Columns.found_in(rows, split=config.split)
+    require_trainable(config, columns, rows)
+    return Plan(rows, columns, {})
 
 
 def _unlabeled_remarks(labels: Any, unlabeled_label: str | None) -> list[str]:
@@ -340,45 +364,15 @@ def _unlabeled_remarks(labels: Any, unlabeled_label: str | None) -> list[str]:
     return []
 
 
-def _model_for(config: FitConfig, rows: Rows) -> str:
-    """The model that the settings name, or the default for the data; contradictory settings are refused."""
-    of_propagation, of_ensemble = config.changed(PROPAGATION), config.changed(ENSEMBLE)
-    if rows.labels is None:
-        return "rbse"
-    known = labeled_rows(rows.labels)
-    model = config.model
-    if model is None:
-        model = "spreading" if propagates(known) and not of_ensemble else "rbse"
-    if model == "rbse" and of_propagation:
-        if config.model == "rbse" or of_ensemble:
-            why = "--model rbse" if config.model == "rbse" else f"{of_ensemble[0]}, a setting of the ensemble"
-            raise ValueError(
-                f"{of_propagation[0]} must be left out with {why}, got both; it is a setting of label "
-                "propagation (--model spreading)"
-            )
-        raise ValueError(
-            f"{of_propagation[0]} must be left out where labels are not propagated, "
-            f"got it for {len(known)} rows, {int(known.sum())} of them labeled; by default labels are "
-            f"propagated from {LEAST_ROWS:,} rows on where most are unlabeled: "
-            "pass --model spreading to propagate them anyway"
-        )
-    if model == "spreading" and of_ensemble:
-        raise ValueError(
-            f"{of_ensemble[0]} must be left out with --model spreading, got it; "
-            "it is a setting of the ensemble (--model rbse)"
-        )
-    return model
-
-
-def _cleared(folder: Path, *, force: bool) -> Lock:
-    """The lock of a folder whose old run is deleted, if it holds nothing else."""
+def _cleared(folder: Path, config: FitConfig, *, force: bool) -> tuple[Lock, list[int]]:
+    """The lock of a folder whose old run is deleted, if it holds nothing else, and rows that it suggested."""
     old = config_of(folder)
     if not force:
         raise FileExistsError(
             f"{folder} must not hold a run already, got one of {Path(old.data).name}; choose another "
             f"folder with --out, begin again with --force, or go on with `ebse resume {folder}`"
         )
-    read_results(folder)
+    suggested = _suggested(read_results(folder)) if old.data == config.data else []
     lock = Lock(folder)
     partial = leftovers(folder)
     training = folder / TRAINING
@@ -398,75 +392,69 @@ def _cleared(folder: Path, *, force: bool) -> Lock:
     # The header goes last: without it nobody could see that this is a run.
     for path in (*partial, *(folder / name for name in reversed(FILES))):
         path.unlink(missing_ok=True)
-    return lock
+    return lock, suggested
 
 
-def _propagated(run: Run, plan: Plan) -> tuple[Any, Predictions, list[int]]:
-    """The classifier of label propagation, predictions of all rows, and the rows to label next (from 1)."""
-    config: FitConfig = run.config
-    X, labels = plan.columns.scaled(plan.rows.X), cast("Any", plan.rows.labels)
-    model = new_classifier(
-        len(X), class_prior=config.class_prior, n_rounds=config.n_rounds, seed=config.random_state
-    )
-    model, order = propagate(model, X, labels)
-    with stage("prediction"):
-        found = Predictions(model.classes_, model.predict_proba(X), "propagation", 0)
-        label_next = (order[model.suggest(N_NEXT)] + 1).tolist() if len(X) > len(model.classes_) else []
-    return model, found, label_next
+def _suggested(results: list[dict[str, Any]]) -> list[int]:
+    """Rows (from 1) that a run, or one in its place before, suggested for labeling."""
+    found: set[int] = set()
+    for row in results:
+        found |= set(row["rows"] if row["kind"] == "suggested" else row.get("label_next", ()))
+    return sorted(found)
 
 
-def _trained(run: Run, plan: Plan) -> "RBSE":
-    """The ensemble, trained or resumed from the last checkpoint."""
-    from ebse.ensemble import RBSE
-    from ebse.ensemble._fit import fit_in_folder, n_epochs_for
-    from ebse.training import DataChangedError, DivergedError
-    from ebse.workflow.fit_pictures import picture_arrays
+def _few_label(run: Run, rows: Rows) -> tuple[Any, Predictions]:
+    """The classifier for few labels, and predictions of all rows."""
+    from ebse.semi_supervised import FewLabelClassifier
 
     config: FitConfig = run.config
-    rbse, columns = RBSE(**config.ensemble), plan.columns
-    X, began = columns.imputed(columns.apply(plan.rows.X)), time.perf_counter()
-    with stage("training", total=n_epochs_for(rbse, len(X)), unit="epochs") as done:
-        at = 0.0
-
-        def epoch(row: dict[str, float]) -> None:
-            nonlocal at
-            done(row["epoch"] - at)
-            at = row["epoch"]
-
-        try:
-            fit_in_folder(rbse, X, run.place(TRAINING), callback=epoch)
-        except DivergedError as error:
-            raise ValueError(f"{error.summary}; begin again with --force and other settings") from None
-        except DataChangedError:
-            raise _changed(plan.rows.path) from None
-    if not run.has(kind="training"):
-        seconds = time.perf_counter() - began
-        run.add({"kind": "training", "model": config.law, "seconds": seconds, "history": rbse.history_})
-    write_npz(run.place(PICTURES), **picture_arrays(rbse, columns))
-    return rbse
+    model = FewLabelClassifier(**config.few_label)
+    assert rows.labels is not None
+    seed = config.random_state
+    with threads_for_entries(rows.X.size):
+        accuracy = fit_few_label(model, rows.X, rows.labels, hold_back=config.hold_back, seed=seed)
+        with stage("prediction"):
+            found = Predictions(model.classes_, model.label_distributions_, MEMBERS, 0)
+        matters = {} if rows.shape is not None else column_changes(model, rows.X, seed=seed)
+        if not run.has(kind="members"):
+            run.add(_explained(run, model, rows, found, accuracy, matters))
+    return model, found
 
 
-def _on_ensemble(rbse: "RBSE", labeled: Labeled | None, plan: Plan, seed: int) -> Any:
-    """The classifier of the labeled rows on the ensemble; the ensemble itself where there are no labels."""
-    if labeled is None:
-        return rbse
-    from sklearn.frozen import FrozenEstimator
+def _explained(
+    run: Run, model: Any, rows: Rows, found: Predictions, accuracy: Accuracy | None, matters: dict[Any, float]
+) -> dict[str, Any]:
+    """What the page says about the answer, and why it is what it is."""
+    assert rows.labels is not None
+    known = labeled_rows(rows.labels)
+    chosen = [n for n in _suggested(run.rows) if n <= len(known) and known[n - 1]]
+    free = np.flatnonzero(~known)
+    doubtful = free[np.argsort(found.probabilities[free].max(1), kind="stable")[:N_DOUBTFUL]]
+    some = rows.X.iloc[doubtful] if hasattr(rows.X, "iloc") else rows.X[doubtful]
+    votes = member_votes(model, some) if len(doubtful) else {}
+    names = [str(name) for name in model.classes_]
+    label_next = (model.suggest(N_NEXT) + 1).tolist() if len(free) else []
+    return {
+        "kind": "members",
+        "columns": [[str(name), kind, why] for name, kind, why in model.columns_.itertuples(index=False)],
+        "members": [[name, weight, why] for name, weight, why in model.members_.itertuples(index=False)],
+        "prior": [[str(name), p, error] for name, p, error in model.class_prior_.itertuples(index=False)],
+        "accuracy": None if accuracy is None else [accuracy.how, accuracy.n_right, accuracy.n],
+        "n_chosen": len(chosen),
+        "matters": [[str(name), part] for name, part in matters.items()],
+        "doubtful": (doubtful + 1).tolist(),
+        "votes": [[name, [names[i] for i in of]] for name, of in votes.items()],
+        "far": [[n + 1, times] for n, times in far_rows(model, rows.labels)],
+        "label_next": label_next,
+    }
 
-    from ebse.ensemble import RBSEClassifier
 
-    with stage("classifier"):
-        classifier = RBSEClassifier(FrozenEstimator(rbse), random_state=seed)
-        return classifier.fit(prepared(rbse, plan.columns, labeled.X), labeled.y)
-
-
-def _keep_predictions(
-    run: Run, rows: Rows, labeled: Labeled, found: Predictions, label_next: list[int]
-) -> None:
+def _keep_predictions(run: Run, rows: Rows, labeled: Labeled, found: Predictions) -> None:
     write_predictions(run.place(PREDICTIONS), rows, found)
     if not run.has(kind="labels"):
         counts = {name: int((labeled.y == name).sum()) for name in found.classes.tolist()}
         given = {"labels": counts, "n_sweeps": found.n_sweeps, "source": found.source}
-        run.add({"kind": "labels", **given, "predicted": found.counts(), "label_next": label_next})
+        run.add({"kind": "labels", **given, "predicted": found.counts()})
 
 
 def _changed(path: Path) -> ValueError:
@@ -478,5 +466,11 @@ def _changed(path: Path) -> ValueError:
 
 def _checksum(rows: Rows) -> int:
     """CRC-32 of the rows and their labels."""
-    total = zlib.crc32(np.ascontiguousarray(rows.X).tobytes())
+    if hasattr(rows.X, "columns"):
+        import pandas as pd
+
+        held = pd.util.hash_pandas_object(rows.X, index=False).to_numpy()
+        total = zlib.crc32(repr(rows.names).encode(), zlib.crc32(held.tobytes()))
+    else:
+        total = zlib.crc32(np.ascontiguousarray(rows.X).tobytes())
     return zlib.crc32(repr(None if rows.labels is None else rows.labels.tolist()).encode(), total)

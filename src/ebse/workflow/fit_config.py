@@ -5,6 +5,9 @@ from typing import Annotated, Any, final
 
 from cyclopts import Group, Parameter
 
+from ebse._validation import option
+from ebse.io.cells import is_number
+
 # Panels of `ebse fit --help`, in this order.
 _DATA = Parameter(group=Group("Data", sort_key=1))
 _LABELS = Parameter(group=Group("Labels and model", sort_key=2))
@@ -13,9 +16,12 @@ RUN = Group("Run", sort_key=3)
 """For the command, whose own options belong there, too."""
 _FLAG = Parameter(negative=())
 
-MODELS = ("spreading", "rbse")
-READING = ("label", "unlabeled_label", "id", "drop", "delimiter", "header", "array", "missing")
-PROPAGATION = ("class_prior", "n_rounds")
+FEW_LABEL, RBSE = MODELS = ("few-label", "rbse")
+READING = ("label", "unlabeled_label", "id", "drop", "delimiter", "header", "array", "sheet", "missing")
+OF_LABELS = ("class_prior", "column", "hold_back")
+"""Settings of the classifier for few labels."""
+OF_ENSEMBLE = ("split",)
+"""Settings of the ensemble's data; with :data:`ENSEMBLE` all that only the ensemble has."""
 ENSEMBLE = (
     *("n_components", "law", "keep_prob", "sigma", "bias_law", "n_epochs", "batch_size", "learning_rate"),
     *("momentum", "weight_decay", "algorithm", "n_gibbs_steps"),
@@ -28,7 +34,8 @@ class FitConfig:
     """How a file is read and which model is fitted to it; names are those of the estimators."""
 
     data: Annotated[str, _DATA]
-    """A table (.csv, .tsv), a NumPy file (.npy, .npz), an idx file, or a folder of images."""
+    """A table (.csv, .tsv, also .gz; .parquet, .feather, .xlsx), a NumPy file (.npy, .npz), an idx file, or a
+    folder of images."""
     _: KW_ONLY
     label: Annotated[str | None, _LABELS] = None
     """Column of the class labels. Leave it empty where a row has no label. For a folder of images: "folder",
@@ -36,31 +43,35 @@ class FitConfig:
     unlabeled_label: Annotated[str | None, _LABELS] = None
     """Label that marks rows without one, such as -1, where it is not simply missing."""
     model: Annotated[str | None, _LABELS] = None
-    """spreading: label propagation over clusters of all rows. rbse: an ensemble of restricted Boltzmann
-    machines, with a classifier if there are labels. By default spreading where there are labels, at least
-    1,000 rows, and most rows have no label; otherwise rbse."""
-    class_prior: Annotated[str | None, _LABELS] = None
-    """Class frequencies among the unlabeled rows, if you know them: equal, or for example a=0.2,b=0.8.
-    For label propagation."""
-    n_rounds: Annotated[int, _LABELS] = 5
-    """Rounds of pseudo-labeling in label propagation. Use 0 if some classes are much larger than others and
-    you do not know their frequencies."""
+    """few-label: a classifier for few labels and any columns, the default with --label. rbse: an ensemble of
+    restricted Boltzmann machines, with a classifier if there are labels; numbers only."""
+    class_prior: Annotated[str, _LABELS] = "estimate"
+    """Class frequencies among the unlabeled rows: estimate, equal, labels (as among the labels), or, if you
+    know them, for example a=0.2,b=0.8."""
+    hold_back: Annotated[float, _LABELS] = 0.0
+    """Part of the labels, chosen at random, by which accuracy is estimated, such as 0.2. The final model
+    learns from all labels. Without it accuracy is cross-validated, if every class has 5 labels."""
+    column: Annotated[tuple[str, ...], _DATA] = ()
+    """Kinds of columns where the automatic choice is wrong, such as zip=category: quantity, category, date,
+    text or drop."""
     id: Annotated[str | None, _DATA] = None
     """Column with a name for each row; it appears in predictions.csv."""
     drop: Annotated[tuple[str, ...], _DATA] = ()
     """Columns to leave out."""
     delimiter: Annotated[str | None, _DATA] = None
-    """Character between the columns of a table, or "tab". Default: a comma for .csv, a tab for .tsv."""
+    """Character between the columns of a table, or "tab". By default it is recognized."""
     header: Annotated[bool, _DATA] = True
     """Whether the first line of a table holds the column names. With --no-header columns are numbered
     from 0."""
     array: Annotated[str | None, _DATA] = None
     """Name of the array in an .npz file that holds the rows, if it has several."""
-    missing: Annotated[bool, _DATA, _FLAG] = False
-    """Accept missing entries and impute them."""
-    split: Annotated[bool, _DATA, _FLAG] = False
+    sheet: Annotated[str | None, _DATA] = None
+    """Name of the sheet of an Excel file. Default: the first."""
+    missing: Annotated[bool, _ENSEMBLE, _FLAG] = False
+    """Accept missing entries and impute them. The classifier for few labels always does."""
+    split: Annotated[bool, _ENSEMBLE, _FLAG] = False
     """Replace each continuous column by three binary ones: is the value above the first, second, third
-    quartile? Often helps the ensemble on tables of measurements."""
+    quartile? Often helps on tables of measurements."""
     n_components: Annotated[int, _ENSEMBLE] = 256
     """Hidden units. More can represent finer structure and take longer."""
     law: Annotated[str, _ENSEMBLE] = "bernoulli"
@@ -111,13 +122,94 @@ class FitConfig:
         return {name: getattr(self, name) for name in READING}
 
     @property
+    def model_used(self) -> str:
+        """The model that the settings name, or its default; contradictory settings are refused."""
+        of_labels, of_ensemble = self.changed(OF_LABELS), self.changed((*ENSEMBLE, *OF_ENSEMBLE))
+        if self.model is not None:
+            option("model", self.model, MODELS)
+        if self.label is None:
+            given = [*self.changed(("unlabeled_label",)), *of_labels]
+            given += [f"model {FEW_LABEL}"] * (self.model == FEW_LABEL)
+            if given:
+                raise ValueError(
+                    f"{given[0]} must be given with labels, got none; name their column with --label"
+                )
+            return RBSE
+        model = self.model or (RBSE if of_ensemble else FEW_LABEL)
+        if model == RBSE and of_labels:
+            why = "--model rbse" if self.model else f"{of_ensemble[0]}, a setting of the ensemble"
+            raise ValueError(
+                f"{of_labels[0]} must be left out with {why}, got both; it is a setting of the classifier "
+                f"for few labels (--model {FEW_LABEL})"
+            )
+        if model == FEW_LABEL and of_ensemble:
+            raise ValueError(
+                f"{of_ensemble[0]} must be left out with --model {FEW_LABEL}, got it; it is a setting of the "
+                "ensemble (--model rbse)"
+            )
+        return model
+
+    @property
     def ensemble(self) -> dict[str, Any]:
         """Parameters of :class:`ebse.RBSE`."""
         return {name: getattr(self, name) for name in (*ENSEMBLE, "random_state")}
 
+    @property
+    def few_label(self) -> dict[str, Any]:
+        """Parameters of :class:`ebse.FewLabelClassifier`."""
+        return {
+            "columns": columns_from(self.column),
+            "class_prior": class_prior_from(self.class_prior),
+            "random_state": self.random_state,
+        }
+
     def changed(self, names: tuple[str, ...]) -> list[str]:
         """Those of these settings that are not at their default."""
         return [name for name in names if getattr(self, name) != getattr(FitConfig, name)]
+
+
+def class_prior_from(text: str) -> Any:
+    """``class_prior`` of the estimator from a setting: a word, or for example "a=0.2,b=0.8"."""
+    if text in ("estimate", "equal"):
+        return text
+    if text == "labels":
+        return None
+    prior: dict[str, float] = {}
+    parts: list[str] = []
+    for part in text.split(","):
+        # Class names may contain commas: a name goes on until a part ends in a number.
+        parts.append(part)
+        name, _, probability = ",".join(parts).rpartition("=")
+        name = name.strip()
+        if not name or not is_number(probability):
+            continue
+        if name in prior:
+            raise ValueError(f"class_prior must name a class once, got {name!r} twice; leave one of them out")
+        prior[name], parts = float(probability), []
+    if parts:
+        raise ValueError(
+            "class_prior must be estimate, equal, labels, or like a=0.2,b=0.8, got "
+            f"{','.join(parts).strip()!r} in {text!r}; give a probability to each class"
+        )
+    return prior
+
+
+def columns_from(settings: tuple[str, ...]) -> Any:
+    """``columns`` of the estimator from settings such as "zip=category"."""
+    if not settings:
+        return "auto"
+    found: dict[str, str] = {}
+    for setting in settings:
+        name, _, kind = setting.rpartition("=")
+        if not name:
+            raise ValueError(
+                f"column must be like zip=category, got {setting!r}; give a name and one of quantity, "
+                "category, date, text, drop"
+            )
+        if name in found:
+            raise ValueError(f"column must name a column once, got {name!r} twice; leave one out")
+        found[name] = kind
+    return found
 
 
 def _is_like(value: Any, default: Any) -> bool:

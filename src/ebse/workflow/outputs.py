@@ -53,6 +53,14 @@ def write_predictions(path: Path, rows: Rows, found: Predictions) -> None:
     write_table(path, ["row", "label", "predicted", *(f"p({name})" for name in found.classes)], lines)
 
 
+def write_labeled(path: Path, X: Any, y: Any, label: str) -> None:
+    """A line for each row of the frame X, with its label in the last column; missing entries are empty."""
+    rows = X.astype(object).where(X.notna(), "").itertuples(index=False, name=None)
+    write_table(
+        path, [*map(str, X.columns), label], ([*row, word] for row, word in zip(rows, y, strict=True))
+    )
+
+
 def write_table(path: Path, names: Sequence[str], lines: Iterable[Sequence[Any]]) -> None:
     """A csv file with a line of column names; no cell is a formula to a spreadsheet program."""
     with in_place(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Use of a fitted run: predicted classes of rows, representations, and the accuracy with few labels."""
+"""Use of a fitted run: predicted classes of rows, and the accuracy with few labels."""
 
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,15 +9,14 @@ import numpy.typing as npt
 from ebse.io import Rows
 from ebse.io.cells import is_number
 from ebse.workflow.columns import Columns
+from ebse.workflow.ensemble import prepared
 
 if TYPE_CHECKING:
-    from ebse.ensemble import RBSE
     from ebse.evaluation import FewShotResult
-    from ebse.semi_supervised import SpreadingClassifier
 
 Array = npt.NDArray[Any]
 
-PROPAGATION = "propagation"
+MEMBERS = "members"
 PLAIN = "columns, logistic regression"
 """The simplest alternative: standardized columns, scikit-learn's defaults."""
 MOST_QUERIES = 50
@@ -25,9 +24,9 @@ MOST_QUERIES = 50
 
 
 class Labeled(NamedTuple):
-    """Labeled rows as they were read; labels are texts."""
+    """Labeled rows as they were read, a frame or an array; labels are texts."""
 
-    X: Array
+    X: Any
     y: Array
 
 
@@ -37,7 +36,8 @@ class Predictions(NamedTuple):
     classes: Array
     probabilities: Array
     source: str
-    """"propagation", or of an ensemble: "draws" of representations or their "mean"."""
+    """"members" of the classifier for few labels, or of an ensemble: "draws" of representations or their
+    "mean"."""
     n_sweeps: int
 
     @property
@@ -57,6 +57,11 @@ class Checked(NamedTuple):
     n_labeled: int
     n_learned: int
     accuracy: float | None
+
+
+def labeled_rows(labels: Array) -> npt.NDArray[np.bool_]:
+    """Which rows have a label."""
+    return np.array([label is not None for label in labels], dtype=bool)
 
 
 def require_classes(rows: Rows, *, least: int = 1) -> None:
@@ -81,107 +86,66 @@ def require_classes(rows: Rows, *, least: int = 1) -> None:
         )
 
 
-def is_propagation(model: Any) -> bool:
-    """Whether a model is label propagation; without importing what it is not."""
-    return type(model).__name__ == "SpreadingClassifier"
+def is_few_label(model: Any) -> bool:
+    """Whether a model is the classifier for few labels; without importing what it is not."""
+    return type(model).__name__ == "FewLabelClassifier"
 
 
-def predicted(model: Any, columns: Columns, X: Array) -> Predictions:
+def predicted(model: Any, columns: Columns | None, X: Any) -> Predictions:
     """Predictions of a fitted classifier for rows X as they were read."""
-    if is_propagation(model):
-        return Predictions(model.classes_, model.predict_proba(columns.scaled(X)), PROPAGATION, 0)
+    if columns is None:
+        return Predictions(model.classes_, model.predict_proba(X), MEMBERS, 0)
     p = model.predict_proba(prepared(model.representation_, columns, X))
     source = "mean" if model.source_ == "mean" else "draws"
     return Predictions(model.classes_, p, source, model.n_sweeps_)
 
 
-def checked(found: Predictions, rows: Rows, labeled: Labeled) -> Checked:
-    """Accuracy on those rows that have labels and were not labeled rows of the fit."""
+def checked(found: Predictions, rows: Rows, learned: npt.NDArray[np.bool_]) -> Checked:
+    """Accuracy on those rows that have labels and were not ``learned``, labeled rows of the fit."""
     assert rows.labels is not None
+    known = labeled_rows(rows.labels)
+    tested = known & ~learned
+    right = (found.labels == rows.labels)[tested]
+    return Checked(len(right), int((known & learned).sum()), float(right.mean()) if len(right) else None)
+
+
+def learned_rows(model: Any, rows: Rows, labeled: Labeled) -> npt.NDArray[np.bool_]:
+    """Which rows equal a labeled row of the fit, of the same label if the model is an ensemble's."""
+    if is_few_label(model):
+        found: npt.NDArray[np.bool_] = model._find_labels_of(model._rows_in(rows.X))[0]
+        return found
     learned = {(row.tobytes(), label) for row, label in zip(*labeled, strict=True)}
     X = rows.X.astype(labeled.X.dtype, copy=False)
-    right, n_learned = [], 0
-    for row, label, prediction in zip(X, rows.labels, found.labels, strict=True):
-        if label is None:
-            continue
-        if (row.tobytes(), label) in learned:
-            n_learned += 1
-        else:
-            right.append(label == prediction)
-    return Checked(len(right), n_learned, float(np.mean(right)) if right else None)
-
-
-def prepared(rbse: "RBSE", columns: Columns, X: Array) -> Array:
-    """Features of rows X for the ensemble, which imputes missing entries from the rest of their rows."""
-    X = columns.apply(X)
-    if X.dtype.kind != "f" or not np.isnan(X).any():
-        return X
-    incomplete = np.isnan(X).any(1)
-    X = np.array(X)
-    X[incomplete] = rbse.impute(X[incomplete], random_state=0)
-    return X
-
-
-def prior_for(model: "SpreadingClassifier", y: Array) -> Any:
-    """The class prior of the classifier; None, with a warning, if y has other classes."""
-    prior = model.class_prior
-    if isinstance(prior, dict) and set(prior) != set(y.tolist()):
-        warnings.warn(
-            f"the class prior of the run is for {', '.join(prior)}, and the rows have other labels: "
-            "it is not used",
-            stacklevel=2,
-        )
-        return None
-    return prior
+    assert rows.labels is not None
+    return np.array(
+        [(row.tobytes(), label) in learned for row, label in zip(X, rows.labels, strict=True)], dtype=bool
+    )
 
 
 def evaluated(
     model: Any,
-    columns: Columns,
+    columns: Columns | None,
     labeled: Labeled,
     *,
     shots: tuple[int, ...],
     n_episodes: int,
     random_state: int,
+    progress: bool,
 ) -> "FewShotResult":
-    """Few-shot accuracy of the run's model, of label propagation, and of logistic regression on the columns.
+    """Few-shot accuracy of the run's model, and of logistic regression on the same columns.
 
-    Labels are propagated over the rows of the run where it is a run of label propagation, otherwise over the
-    labeled rows alone.
+    The classifier for few labels uses the rows of the run without their labels, as in the fit.
     """
     import pandas as pd
-    from sklearn.frozen import FrozenEstimator
-    from sklearn.impute import SimpleImputer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
 
     from ebse.evaluation import FewShotResult, few_shot
-    from ebse.semi_supervised import SpreadingClassifier
-    from ebse.semi_supervised._relabel import Relabeled
 
     y = labeled.y
     _, counts = np.unique(y, return_counts=True)
     n_queries = min(int(counts.min()) - max(shots), MOST_QUERIES)
-    methods: list[tuple[dict[str, Any], Array]] = []
-    if is_propagation(model):
-        unit, spreading = columns.scaled(labeled.X), model
-    else:
-        from ebse.ensemble import RBSEClassifier
-
-        rbse = getattr(model, "representation_", model)
-        X = prepared(rbse, columns, labeled.X)
-        few = RBSEClassifier(FrozenEstimator(rbse), random_state=random_state)
-        methods.append(({"RBM mean": rbse, "RBSEClassifier": few}, X))
-        unit = columns.scaling.apply(X)
-        spreading = SpreadingClassifier(random_state=random_state).fit(unit)
-    relabeled = Relabeled(FrozenEstimator(spreading), class_prior=prior_for(spreading, y))
-    # Standardized by all labeled rows: the few of an episode do not determine a scale.
-    plain = make_pipeline(SimpleImputer(), StandardScaler()).fit_transform(labeled.X)
-    methods += [
-        ({"SpreadingClassifier": relabeled}, unit),
-        ({PLAIN: LogisticRegression(max_iter=1000)}, plain),
-    ]
+    methods = _few_label_methods(model, labeled) if columns is None else []
+    if columns is not None:
+        methods = _ensemble_methods(model, columns, labeled, random_state)
     with warnings.catch_warnings():
         # In tables of few values equal rows with different labels are common, in every episode.
         warnings.filterwarnings("ignore", message=r"\d+ distinct rows have several labels")
@@ -195,8 +159,50 @@ def evaluated(
                 n_queries=n_queries,
                 n_episodes=n_episodes,
                 random_state=random_state,
+                progress=progress,
             )
             for named, X in methods
         ]
-    baseline = PLAIN if is_propagation(model) else found[0].baseline
+    baseline = PLAIN if columns is None else found[0].baseline
     return FewShotResult(pd.concat([part.rows for part in found]), baseline)
+
+
+def _few_label_methods(model: Any, labeled: Labeled) -> list[tuple[dict[str, Any], Array]]:
+    from sklearn.frozen import FrozenEstimator
+    from sklearn.linear_model import LogisticRegression
+
+    from ebse.semi_supervised._relabel import Relabeled
+
+    prior = model.class_prior
+    if isinstance(prior, dict) and set(prior) != set(labeled.y.tolist()):
+        warnings.warn(
+            f"the class prior of the run is for {', '.join(prior)}, and the rows have other labels: "
+            "class frequencies are estimated",
+            stacklevel=2,
+        )
+        prior = "estimate"
+    relabeled = Relabeled(FrozenEstimator(model), class_prior=prior)
+    X = labeled.X.to_numpy(dtype=object) if hasattr(labeled.X, "columns") else labeled.X
+    plain = {PLAIN: LogisticRegression(max_iter=1000)}
+    return [({"FewLabelClassifier": relabeled}, X), (plain, model._rows_in(labeled.X).views.standard)]
+
+
+def _ensemble_methods(
+    model: Any, columns: Columns, labeled: Labeled, seed: int
+) -> list[tuple[dict[str, Any], Array]]:
+    from sklearn.frozen import FrozenEstimator
+    from sklearn.impute import SimpleImputer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from ebse.ensemble import RBSEClassifier
+
+    rbse = getattr(model, "representation_", model)
+    few = RBSEClassifier(FrozenEstimator(rbse), random_state=seed)
+    # Standardized by all labeled rows: the few of an episode do not determine a scale.
+    plain = make_pipeline(SimpleImputer(), StandardScaler()).fit_transform(labeled.X)
+    return [
+        ({"RBM mean": rbse, "RBSEClassifier": few}, prepared(rbse, columns, labeled.X)),
+        ({PLAIN: LogisticRegression(max_iter=1000)}, plain),
+    ]

@@ -235,8 +235,32 @@ def _is_history(x: Any) -> bool:
     )
 
 
-SOURCES = ("propagation", "draws", "mean")
-"""Where the predictions of a fit come from: label propagation, sampled representations, or their mean."""
+def _is_rows(x: Any) -> bool:
+    return isinstance(x, list) and all(_is_count(n) and n > 0 for n in x)
+
+
+def _is_table(*types: Any) -> Any:
+    """Whether a value is a list of lists of these types."""
+    return lambda x: (
+        isinstance(x, list)
+        and all(
+            isinstance(line, list) and len(line) == len(types) and all(map(isinstance, line, types))
+            for line in x
+        )
+    )
+
+
+def _is_accuracy(x: Any) -> bool:
+    """Whether it is how, right answers, and all answers."""
+    return _is_table(str, int, int)([x]) and x[0] in ACCURACIES and 0 <= x[1] <= x[2] and x[2] > 0
+
+
+NUMBER = (int, float)
+ACCURACIES = ("held back", "cross-validation")
+"""How accuracy is estimated."""
+SOURCES = ("members", "draws", "mean")
+"""Where the predictions of a fit come from: members of the classifier for few labels, sampled
+representations, or their mean."""
 FIELDS = {
     "finished": {"n_rows": _is_count, "n_columns": _is_count},
     "labels": {
@@ -244,7 +268,19 @@ FIELDS = {
         "predicted": _is_counts,
         "n_sweeps": _is_count,
         "source": lambda x: x in SOURCES,
-        "label_next": lambda x: isinstance(x, list) and all(_is_count(n) and n > 0 for n in x),
+    },
+    "suggested": {"rows": _is_rows},
+    "members": {
+        "columns": _is_table(str, str, str),
+        "members": _is_table(str, NUMBER, str),
+        "prior": _is_table(str, NUMBER, NUMBER),
+        "accuracy": lambda x: x is None or _is_accuracy(x),
+        "n_chosen": _is_count,
+        "matters": _is_table(str, NUMBER),
+        "doubtful": _is_rows,
+        "votes": _is_table(str, list),
+        "far": lambda x: _is_table(int, NUMBER)(x) and all(n > 0 for n, _ in x),
+        "label_next": _is_rows,
     },
     "training": {
         "model": lambda x: isinstance(x, str),
@@ -260,7 +296,7 @@ FIELDS = {
     },
 }
 """Fields of the results that fits and experiments share, for files that somebody edited."""
-OPTIONAL = ("n_sweeps", "label_next", "seconds", "baseline")
+OPTIONAL = ("n_sweeps", "seconds", "baseline")
 """Fields that may be absent."""
 
 
