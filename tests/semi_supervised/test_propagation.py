@@ -151,7 +151,7 @@ def test_alpha_in_a_file(alpha: Any, tmp_path: Path) -> None:
         SpreadingClassifier.load(tmp_path / "b.safetensors")
 
 
-LINE = np.array([[0.0], [1.0], [3.0]], dtype=np.float32)
+LINE = np.array([[0.0], [1.0], [3.0]])
 
 
 def second_rows(weights: Any) -> dict[tuple[int, int], float]:
