@@ -151,24 +151,25 @@ def test_alpha_in_a_file(alpha: Any, tmp_path: Path) -> None:
         SpreadingClassifier.load(tmp_path / "b.safetensors")
 
 
-LINE = np.array([[0.0], [1.0], [3.0]])
+LINE = np.array([[0.0], [1.0], [3.5], [5.2]])
 
 
 def second_rows(weights: Any) -> dict[tuple[int, int], float]:
     """Probability of the first and the second row of greedy k-means++ on LINE, with two draws of the second.
 
-    The row that leaves the smaller sum of squared distances is taken if at least one draw is it.
+    Of the two that which leaves the smaller sum of squared distances is taken.
     """
     found = {}
-    for first in range(3):
+    for first in range(len(LINE)):
         squares = (LINE[:, 0] - LINE[first, 0]) ** 2
-        others = [i for i in range(3) if i != first]
+        others = [i for i in range(len(LINE)) if i != first]
         p = weights(squares)[others] / weights(squares)[others].sum()
         left = [np.minimum(squares, (LINE[:, 0] - LINE[i, 0]) ** 2).sum() for i in others]
-        better = int(np.argmin(left))
-        wins = 1 - (1 - p[better]) ** 2
-        found[first, others[better]] = wins / 3
-        found[first, others[1 - better]] = (1 - wins) / 3
+        for second, one in enumerate(others):
+            # Both draws are as good as this row or worse, and not both are worse; of equals the first is taken.
+            alike = np.isclose(left, left[second])
+            equal, worse = p[alike].sum(), p[~alike & (np.array(left) > left[second])].sum()
+            found[first, one] = ((worse + equal) ** 2 - worse**2) * p[second] / equal / len(LINE)
     return found
 
 
