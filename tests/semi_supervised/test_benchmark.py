@@ -13,4 +13,5 @@ def test_the_benchmark_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     assert "300 rows, 6 x 20 clusters, 1 thread" in shown
     difference = re.search(r"largest difference of probabilities (\S+)", shown)
     assert difference is not None
-    assert float(difference[1]) <= 1e-7
+    # Scores are computed in single precision.
+    assert float(difference[1]) <= 1e-6

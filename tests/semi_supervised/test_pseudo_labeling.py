@@ -11,7 +11,6 @@ from ebse.semi_supervised import _propagation
 from ebse.semi_supervised._class_prior import class_weights
 from ebse.semi_supervised._propagation import (
     LABEL_WEIGHT,
-    POWER,
     SOFTNESS,
     Clusterings,
     label_weights,
@@ -66,7 +65,7 @@ def test_rounds_against_loops(prior: Any) -> None:
     label_scores = scores = [x / x.sum(2, keepdims=True) for x in own]
     rounds = []
     for _ in range(ROUNDS):
-        p = of_rows(scores) ** POWER
+        p = of_rows(scores) ** 4
         if prior is not None:
             p = p * class_weights(p, prior)
         pseudo = [max(range(C), key=row.__getitem__) for row in p]
@@ -84,9 +83,7 @@ def test_rounds_against_loops(prior: Any) -> None:
     assert len(np.unique(rounds)) > 1
     for one, expected in zip([*found.scores, *found.label_scores], [*scores, *label_scores], strict=True):
         np.testing.assert_allclose(one, expected.reshape(N * K, C), rtol=1e-10)
-    expected = (
-        np.ones(C) if prior is None else class_weights(of_rows(scores) ** POWER, prior, softness=SOFTNESS)
-    )
+    expected = np.ones(C) if prior is None else class_weights(of_rows(scores) ** 4, prior, softness=SOFTNESS)
     np.testing.assert_allclose(found.class_weights, expected, rtol=1e-10)
 
 

@@ -684,7 +684,7 @@ class Table:
         of_quantities, others = self._split()
         parts = []
         if of_quantities:
-            parts.append(self.coders[0](_stacked([_raw_values(frame, c) for c in of_quantities])))
+            parts.append(self.coders[0](_quantities(frame, of_quantities)))
         parts += [self.coders[c.coder](_raw_values(frame, c)) for c in others]
         return Views(*(np.concatenate(views, axis=1) for views in zip(*parts, strict=True)))
 
@@ -765,6 +765,17 @@ class Table:
             n = self.coders[0].facts.shape[1]
             if n != len(of_quantities) or any(c.form != NUMBER for c in of_quantities):
                 raise ValueError(f"a coder of {n} quantities for {len(of_quantities)} columns")
+
+
+def _quantities(frame: pd.DataFrame, columns: list[Coded]) -> Array:
+    """Values of columns that are quantities (N, d)."""
+    some = frame[[c.name for c in columns]]
+    if all(getattr(dtype, "kind", "O") in "biuf" for dtype in some.dtypes):
+        # All at once, which is a hundred times faster than one by one.
+        values: Array = some.to_numpy(dtype=np.float64)
+        if not (np.abs(values) >= LARGEST).any():
+            return values
+    return _stacked([_raw_values(frame, c) for c in columns])
 
 
 def _raw_values(frame: pd.DataFrame, column: Coded) -> Column:

@@ -28,8 +28,6 @@ MANY_ROWS, N_LLOYD = 10_000, 10
 """Rows above which k-means starts at random ones, as k-means++ takes as long as k-means; its iterations."""
 LABEL_WEIGHT = 0.3
 """Weight of one label against all pseudo-labels of its class, which have 1 − LABEL_WEIGHT."""
-POWER = 4
-"""p ∝ q⁴: a row belongs to one class, and a class prior counts rows."""
 NEGLIGIBLE = 1e-3
 """Assignments below this part of the largest are dropped; classes closer than this in score are tied."""
 SOFTNESS = 0.1
@@ -113,7 +111,8 @@ class Clusterings:
         n, k, _ = self.centers.shape
         rows = np.arange(len(target)) if used is None else np.flatnonzero(used)
         target = target[rows]
-        y = np.zeros((assigned.shape[0], n_classes))
+        # In the precision of the assignments: products with another one would copy them.
+        y = np.zeros((assigned.shape[0], n_classes), dtype=assigned.dtype)
         y[rows, target] = 1 / np.bincount(target, minlength=n_classes)[target]
         sources = (assigned.T @ y).reshape(n, k, n_classes)
         found: Array = (self.kernels @ sources.astype(self.kernels.dtype)).reshape(n * k, n_classes)
@@ -223,11 +222,6 @@ def propagate(
     ----------
     D.-H. Lee, "Pseudo-label: the simple and efficient semi-supervised learning method", 2013.
     """
-    # In double precision once, rather than at every product; astype of a sparse matrix would sort it, too.
-    unlabeled = [
-        sparse.csr_matrix((at.data.astype(np.float64), at.indices, at.indptr), shape=at.shape)
-        for at in unlabeled
-    ]
     own = [c.propagated(at, target, n_classes) for c, at in zip(clusterings, labeled, strict=True)]
     label_scores = scores = [normalized(x) for x in own]
     weights: Array = np.ones(n_classes)
@@ -271,13 +265,15 @@ def normalized(propagated: Array) -> Array:
 
 def row_scores(assigned: list[Assignments], scores: list[Array]) -> Array:
     """Scores q of rows (N, C): those of their centers, averaged over clusterings and representations."""
-    found: Array = np.mean([at @ held for at, held in zip(assigned, scores, strict=True)], axis=0)
-    return found
+    parts = [at @ held.astype(at.dtype) for at, held in zip(assigned, scores, strict=True)]
+    found: Array = parts[0] if len(parts) == 1 else np.mean(parts, axis=0)
+    return found.astype(np.float64)
 
 
 def probabilities(q: Array) -> Array:
-    """p ∝ q⁴, class probabilities of rows (N, C)."""
-    powers = q**POWER
+    """p ∝ q⁴, class probabilities of rows (N, C): a row has one class, and a class prior counts rows."""
+    squares = q * q
+    powers = squares * squares
     found: Array = powers / powers.sum(1, keepdims=True)
     return found
 

@@ -223,9 +223,11 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             views = self._table(frame)
         self._learn_views(views)
         rows = self._rows_of(views)
+        # Learned features count most where there are some, and clustering many columns takes longest.
+        n_others = N_CLUSTERINGS if self._features is None else 1
         self._propagators = {
             name: SpreadingClassifier(
-                n_clusterings=(2 if name == FEATURES else 1) * N_CLUSTERINGS,
+                n_clusterings=2 * N_CLUSTERINGS if name == FEATURES else n_others,
                 # Learned features make clusters of any shape, along which labels propagate far.
                 n_clusters="auto" if name == FEATURES else _number_of_clusters(Z),
                 alpha=FAR if name == FEATURES else ALPHA,
