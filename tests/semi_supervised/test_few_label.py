@@ -772,10 +772,11 @@ def test_columns_of_another_type(held: FewLabelClassifier) -> None:
     np.testing.assert_array_equal(held.predict_proba(other), held.predict_proba(NEW))
     odd = NEW.assign(size="large", day=3.5, color=pd.Timestamp("2020-01-01"), note=7)
     empty = NEW.assign(size=np.nan, day=None, color=None, note=None)
-    with pytest.warns(UserWarning, match="column .* held") as said:
+    with pytest.warns(UserWarning, match="column '") as said:
         found = held.predict_proba(odd)
     assert [str(w.message).partition(":")[0] for w in said] == [
         "column 'size' held numbers in fit, and 'large' is none",
+        "column 'color'",
         "column 'day' held dates in fit, and '3.5' is none",
     ]
     np.testing.assert_allclose(found, held.predict_proba(empty), atol=1e-6)
@@ -798,8 +799,25 @@ def test_indices_are_no_rows(held: FewLabelClassifier) -> None:
         held.relabel([1, 2], ["a", "b"])
 
 
+def test_words_of_another_case_are_the_same_level(held: FewLabelClassifier) -> None:
+    loud = NEW.assign(color=[None if x is None else x.upper() for x in NEW["color"]])
+    np.testing.assert_array_equal(held.predict_proba(loud), held.predict_proba(NEW))
+
+
+def test_other_units_and_empty_rows_warn(held: FewLabelClassifier) -> None:
+    with pytest.warns(UserWarning, match=r"column 'size': 60 of 60 entries lie far outside of what fit had"):
+        held.predict_proba(NEW.assign(size=NEW["size"] * 1000 + 1e5))
+    empty = NEW.astype(object)
+    empty.iloc[:2] = None
+    with pytest.warns(UserWarning, match="2 of 60 rows have no entry in any column that is used"):
+        held.predict_proba(empty)
+
+
 def test_a_level_that_fit_did_not_have(held: FewLabelClassifier) -> None:
-    found = held.predict_proba(NEW.assign(color="purple"))
+    with pytest.warns(
+        UserWarning, match=r"column 'color': 60 of 60 entries, such as 'purple', are levels that"
+    ):
+        found = held.predict_proba(NEW.assign(color="purple"))
     np.testing.assert_array_equal(found, held.predict_proba(NEW.assign(color=None)))
     assert abs(found - held.predict_proba(NEW)).max() > 1e-3
 

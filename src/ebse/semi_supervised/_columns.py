@@ -19,6 +19,7 @@ import pandas as pd
 from ebse import _archive
 from ebse._missing import MISSING_WORDS
 from ebse._validation import LARGEST
+from ebse.semi_supervised._words import Read, dates_in, numbers_in, read_dates, read_numbers
 
 Array = npt.NDArray[Any]
 Column = Any
@@ -48,12 +49,13 @@ MOST_EXTREME = 20.0
 """Standard deviations from the mean, at most, of a row that lies outside of those of ``fit``."""
 IDENTIFIERS = re.compile(r"(.*[_ .-])?(id|uuid|guid|index|key|nr|no|number)|unnamed.*|row.*", re.IGNORECASE)
 """Names of columns that number the rows."""
-DATE = re.compile(r"(\d{1,4})[-/.](\d{1,2})[-/.](\d{1,4})([T ]\d{1,2}:\d{2}.*)?")
-CODE = re.compile(r"0\d+")
 NUMBERS = (bool, int, float, decimal.Decimal, np.bool_, np.number)
 """Types of entries that are numbers."""
 COMMON = "numbers on a common scale, as pixels are"
 """Why columns are quantities that are divided by the same number."""
+UNLIKE, LEAST_UNLIKE = 0.5, 5
+"""Part of the entries of a column of new rows that are unlike those of ``fit``, above which it warns; and
+entries that it takes."""
 FORMS = NUMBER, WORD, DAY, DAY_FIRST = "number", "word", "date", "date, day first"
 """Forms of a column. Words with the day first, such as 01/02/2020, must be read so in other rows, too."""
 
@@ -139,13 +141,34 @@ class Raw(NamedTuple):
     """float64, datetime64, or str objects; missing entries are NaN, NaT or None."""
     form: str
     """One of FORMS."""
+    unread: list[str] = []  # noqa: RUF012
+    """Words among numbers or dates, which count as missing."""
 
 
 def raw(column: Column, name: Any, *, form: str | None = None) -> Raw:
     """A column in a plain form; words that are numbers or dates are read, and infinities refused.
 
-    With ``form``, that of the column in ``fit``, entries that cannot be read so are missing.
+    With ``form``, that of the column in ``fit``, entries that cannot be read so are missing, with a warning.
     """
+    found = _plain(column, name, form)
+    if form is None or form == WORD:
+        return found
+    unread = found.unread
+    if found.form != form and {found.form, form} != {DAY, DAY_FIRST}:
+        unread = [str(x) for x in found.values.dropna()]
+        found = Raw(_none_of(form, found.values.index), form)
+    if unread:
+        what = "numbers" if form == NUMBER else "dates"
+        warnings.warn(
+            f"column {name!r} held {what} in fit, and {unread[0]!r} is none: {len(unread)} such entries "
+            "count as missing; write them as in fit",
+            stacklevel=2,
+        )
+    return found
+
+
+def _plain(column: Column, name: Any, form: str | None) -> Raw:
+    """A column in ``form``, if it can be read so, or in its own form."""
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         intervals = isinstance(dtype.categories, pd.IntervalIndex)
@@ -159,49 +182,36 @@ def raw(column: Column, name: Any, *, form: str | None = None) -> Raw:
     elif kind in "biuf":
         found = Raw(_finite(column.astype("float64"), name), NUMBER)
     else:
-        found = _of_objects(column, name, day_first=form == DAY_FIRST)
-    if form is None or found.form == form or {found.form, form} == {DAY, DAY_FIRST}:
-        return found
-    made = _converted(found, form)
-    unread = found.values.notna() & made.isna()
-    if unread.any():
-        what = {NUMBER: "numbers", DAY: "dates", DAY_FIRST: "dates"}[form]
-        warnings.warn(
-            f"column {name!r} held {what} in fit, and {str(found.values[unread].iloc[0])!r} is none: "
-            f"{int(unread.sum())} such entries count as missing; write them as in fit",
-            stacklevel=2,
-        )
-    return Raw(made, form)
+        return _of_objects(column, name, form)
+    return Raw(_as_words(found), WORD) if form == WORD else found
 
 
-def _converted(found: Raw, form: str) -> Column:
-    """Entries in another form; those that have none are missing."""
-    if form == WORD:
-        words = found.values.astype(object).where(found.values.notna(), None)
-        if found.form == NUMBER:
-            # 1.0 of a column that has become a float is the word 1.
-            return words.map(lambda x: None if x is None else str(int(x)) if x == int(x) else str(x))
-        return words.map(lambda x: None if x is None else str(x))
-    if form in (DAY, DAY_FIRST):
-        none = pd.Series(None, index=found.values.index, dtype=object)
-        return _dates(found.values if found.form == WORD else none, day_first=form == DAY_FIRST)
-    return (
-        pd.to_numeric(found.values, errors="coerce")
-        if found.form == WORD
-        else pd.Series(np.nan, index=found.values.index)
-    )
+def _as_words(found: Raw) -> Column:
+    """Numbers or dates as words."""
+    words = found.values.astype(object).where(found.values.notna(), None)
+    if found.form == NUMBER:
+        # 1.0 of a column that has become a float is the word 1.
+        return words.map(lambda x: None if x is None else str(int(x)) if x == int(x) else str(x))
+    return words.map(lambda x: None if x is None else str(x))
 
 
-def _of_objects(column: Column, name: Any, *, day_first: bool) -> Raw:
+def _none_of(form: str, index: Any) -> Column:
+    """A column in which all numbers or dates are missing."""
+    return pd.Series(np.nan if form == NUMBER else pd.NaT, index=index)
+
+
+def _of_objects(column: Column, name: Any, form: str | None) -> Raw:
     """A column of Python objects: numbers, dates or words."""
     entries = column.astype(object)
     missing = entries.isna()
     some = entries[~missing]
     if len(some) and some.map(lambda x: isinstance(x, (datetime.date, np.datetime64))).all():
         dates = pd.to_datetime(entries.where(~missing, None), utc=True, errors="coerce")
-        return Raw(dates.dt.tz_localize(None), DAY)
+        found = Raw(dates.dt.tz_localize(None), DAY)
+        return Raw(_as_words(found), WORD) if form == WORD else found
     if some.map(lambda x: isinstance(x, NUMBERS)).all():
-        return Raw(_finite(entries.where(~missing, np.nan).astype("float64"), name), NUMBER)
+        found = Raw(_finite(entries.where(~missing, np.nan).astype("float64"), name), NUMBER)
+        return Raw(_as_words(found), WORD) if form == WORD else found
     odd = [x for x in some if not isinstance(x, (str, *NUMBERS, datetime.date))]
     if odd:
         raise TypeError(
@@ -211,49 +221,33 @@ def _of_objects(column: Column, name: Any, *, day_first: bool) -> Raw:
     words = entries.where(missing, entries.map(lambda x: str(x).strip()))
     words = words.where(~words.map(lambda x: isinstance(x, str) and x.lower() in MISSING_WORDS), None)
     words = words.where(words.notna(), None)
-    numbers = pd.to_numeric(words, errors="coerce")
-    # Codes such as 01067 are no numbers.
-    codes = any(CODE.fullmatch(word) for word in words.dropna())
-    if not codes and (numbers.notna() == words.notna()).all() and words.notna().any():
-        return Raw(_finite(numbers.astype("float64"), name), NUMBER)
+    return Raw(words, WORD) if form == WORD else _of_words(words, name, form)
+
+
+def _of_words(words: Column, name: Any, form: str | None) -> Raw:
+    """Words as numbers or dates, if most are; if ``form`` says so, as many as are."""
     some = words.dropna()
-    if len(some) and all(DATE.fullmatch(word) for word in some):
-        day_first = day_first or _day_first(some)
-        dates = _dates(words, day_first=day_first)
-        if (dates.notna() == words.notna()).all():
-            return Raw(dates, DAY_FIRST if day_first else DAY)
-    return Raw(words, WORD)
-
-
-def _day_first(words: Column) -> bool:
-    """Whether dates have the day before the month, as 25/12/2020 has; if none says so, those with points."""
-    parts = [re.split("[-/.]", word, maxsplit=2) for word in words]
-    short = [(int(first), int(second)) for first, second, _ in parts if len(first) <= 2]
-    if any(first > 12 or second > 12 for first, second in short):
-        return all(second <= 12 for _, second in short)
-    return bool(short) and "." in words.iloc[0][:3]
-
-
-def _dates(words: Column, *, day_first: bool) -> Column:
-    """Words as dates; those that are none are missing."""
-    written = words.map(lambda word: _year_first(word, day_first=day_first))
-    found = pd.to_datetime(written, format="mixed", errors="coerce", utc=True)
-    return found.dt.tz_localize(None)
-
-
-def _year_first(word: Any, *, day_first: bool) -> str | None:
-    """A date as year-month-day, for a parser that would otherwise guess the order in every row."""
-    parts = DATE.fullmatch(word) if isinstance(word, str) else None
-    if parts is None:
-        return None
-    first, second, third, time = parts.groups()
-    if len(first) > 2:
-        year, month, day = first, second, third
+    texts = some.to_list()
+    numbers = read_numbers(texts) if form == NUMBER else numbers_in(texts) if form is None else None
+    if numbers is not None and len(numbers.unread) < len(texts):
+        values = pd.Series(np.nan, index=words.index)
+        values[some.index] = np.array(numbers.values, dtype=np.float64)
+        return Raw(_finite(values, name), NUMBER, numbers.unread)
+    dates: tuple[Read, bool] | None
+    if form in (DAY, DAY_FIRST):
+        dates = read_dates(texts, day_first=form == DAY_FIRST)
     else:
-        month, day, year = (second, first, third) if day_first else (first, second, third)
-    # Years of two digits as POSIX has them.
-    century = 0 if len(year) > 2 else 2000 if int(year) < 69 else 1900
-    return f"{century + int(year):04d}-{int(month):02d}-{int(day):02d}{time or ''}"
+        dates = dates_in(texts) if form is None else None
+    if dates is not None and len(dates[0].unread) < len(texts):
+        read, day_first = dates
+        written = pd.Series(None, index=words.index, dtype=object)
+        written[some.index] = read.values
+        found = pd.to_datetime(written, format="mixed", errors="coerce", utc=True).dt.tz_localize(None)
+        # Days such as February 30.
+        unread = words[words.notna() & found.isna()].to_list()
+        if form is not None or Read(texts, unread).mostly():
+            return Raw(found, DAY_FIRST if day_first else DAY, unread)
+    return Raw(words, WORD)
 
 
 def _finite(values: Column, name: Any) -> Column:
@@ -276,6 +270,8 @@ def kind_of(found: Raw, name: Any) -> Kind:
     some = values.dropna()
     n, n_levels = len(some), int(some.nunique())
     gaps = f", {len(values) - n} missing" if n < len(values) else ""
+    if found.unread:
+        gaps += f", {len(found.unread)} of them words such as {found.unread[0]!r:.40}"
     if n == 0:
         return Kind("drop", "all entries are missing")
     if n_levels == 1:
@@ -454,10 +450,22 @@ class Levels:
         both = self.ordered(values.to_numpy()[:, np.newaxis])
         return Views(*(half * np.concatenate([made, x[:, :1]], axis=1) for x in both))
 
-    def _indicators(self, values: Column) -> Array:
+    def places(self, values: Column) -> npt.NDArray[np.intp]:
+        """Position of each entry among the levels; then come all others, and missing entries.
+
+        Words of another case are the same, unless there are levels that differ by case alone.
+        """
         n = len(self.levels)
         at = pd.Index(self.levels).get_indexer(pd.Index(values.to_numpy()))
-        at = np.where(values.isna().to_numpy(), n + 1, np.where(at < 0, n, at))
+        folded = pd.Index([x.casefold() if isinstance(x, str) else x for x in self.levels])
+        other = (at < 0) & values.notna().to_numpy()
+        if other.any() and folded.is_unique:
+            words = values[other].map(lambda x: x.casefold() if isinstance(x, str) else x)
+            at[other] = folded.get_indexer(pd.Index(words.to_numpy()))
+        return np.where(values.isna().to_numpy(), n + 1, np.where(at < 0, n, at))
+
+    def _indicators(self, values: Column) -> Array:
+        n, at = len(self.levels), self.places(values)
         found = np.zeros((len(at), n + 2))
         found[np.arange(len(at)), at] = 1
         return found
@@ -679,13 +687,29 @@ class Table:
             raise _nothing_usable({c.name: c.why for c in coded})
         return cls(coded, coders)
 
-    def __call__(self, frame: pd.DataFrame) -> Views:
-        """Features of rows with the columns of ``fit``, in any order."""
+    def __call__(self, frame: pd.DataFrame, *, new: bool = False) -> Views:
+        """Features of rows with the columns of ``fit``, in any order; ``new`` rows that differ warn."""
         of_quantities, others = self._split()
         parts = []
+        missing = np.ones(len(frame), dtype=bool)
         if of_quantities:
-            parts.append(self.coders[0](_quantities(frame, of_quantities)))
-        parts += [self.coders[c.coder](_raw_values(frame, c)) for c in others]
+            values = _quantities(frame, of_quantities)
+            missing &= np.isnan(values).all(1)
+            if new:
+                _warn_of_ranges(values, [c.name for c in of_quantities], self.coders[0])
+            parts.append(self.coders[0](values))
+        for c in others:
+            column, coder = _raw_values(frame, c), self.coders[c.coder]
+            missing &= column.isna().to_numpy()
+            if new and isinstance(coder, Levels):
+                _warn_of_levels(column, c.name, coder)
+            parts.append(coder(column))
+        if new and missing.any():
+            warnings.warn(
+                f"{missing.sum()} of {len(frame)} rows have no entry in any column that is used; their "
+                "predictions say nothing about them",
+                stacklevel=5,
+            )
         return Views(*(np.concatenate(views, axis=1) for views in zip(*parts, strict=True)))
 
     def places(self) -> dict[Any, list[int]]:
@@ -767,6 +791,32 @@ class Table:
                 raise ValueError(f"a coder of {n} quantities for {len(of_quantities)} columns")
 
 
+def _warn_of_ranges(values: Array, names: list[Any], coder: "Quantities") -> None:
+    """Warn of quantities most of whose entries lie far outside of what ``fit`` had, as in other units."""
+    low, high = coder.quantiles[0], coder.quantiles[-1]
+    far = (values < low - (high - low)) | (values > high + (high - low))
+    n_known = (~np.isnan(values)).sum(0)
+    for j in np.flatnonzero((far.sum(0) > UNLIKE * n_known) & (n_known >= LEAST_UNLIKE)):
+        warnings.warn(
+            f"column {names[j]!r}: {far[:, j].sum()} of {n_known[j]} entries lie far outside of what fit "
+            f"had, {low[j]:g} to {high[j]:g}; use the same units",
+            stacklevel=6,
+        )
+
+
+def _warn_of_levels(values: Column, name: Any, coder: "Levels") -> None:
+    """Warn of a category most of whose entries ``fit`` did not have, or pooled."""
+    at = coder.places(values)
+    n, n_unseen = int((at <= len(coder.levels)).sum()), int((at == len(coder.levels)).sum())
+    if n >= LEAST_UNLIKE and n_unseen > max(UNLIKE, 3 * coder.frequencies[len(coder.levels)]) * n:
+        example = values[at == len(coder.levels)].iloc[0]
+        warnings.warn(
+            f"column {name!r}: {n_unseen} of {n} entries, such as {example!r:.40}, are levels that fit did "
+            "not have, and count as average; write them as in fit",
+            stacklevel=6,
+        )
+
+
 def _quantities(frame: pd.DataFrame, columns: list[Coded]) -> Array:
     """Values of columns that are quantities (N, d)."""
     some = frame[[c.name for c in columns]]
@@ -786,23 +836,28 @@ def _found(column: Column, name: Any, wanted: str | None) -> tuple[Raw, Kind]:
     """A column in a plain form, and its kind: that which is ``wanted``, unless the column says nothing."""
     if wanted == "drop":
         return Raw(column, WORD), Kind("drop", "as given")
-    one = raw(column, name, form=WORD if wanted in ("category", "text") else None)
+    one = _plain(column, name, WORD if wanted in ("category", "text") else None)
+    wanted_forms = {"quantity": (NUMBER,), "date": (DAY, DAY_FIRST)}.get(wanted or "", FORMS)
+    if one.form not in wanted_forms:
+        # As many entries as can be read so, where the user says that they are such.
+        one = _plain(column, name, wanted_forms[0])
     kind = kind_of(one, name)
     if wanted is None:
         if isinstance(column.dtype, pd.CategoricalDtype) and kind.kind in ("quantity", "count"):
             kind = Kind("category", "a category of pandas, of numbers")
         # One date, or none: whether there is one is all that matters.
         coded_as_words = kind.kind == "binary" and one.form in (DAY, DAY_FIRST)
-        return Raw(_converted(one, WORD), WORD) if coded_as_words else one, kind
+        return Raw(_as_words(one), WORD) if coded_as_words else one, kind
     if kind.kind == "drop" and not kind.why.startswith("identifier"):
         return one, kind
-    forms = {"quantity": (NUMBER,), "date": (DAY, DAY_FIRST)}
-    if one.form not in forms.get(wanted, FORMS):
+    if one.form not in wanted_forms:
+        got = one.values.dropna().iloc[0]
         raise ValueError(
-            f"column {name!r} must hold {forms[wanted][0]}s to be a {wanted}, got "
-            f"{column.dropna().iloc[0]!r}; give it another kind, or convert it"
+            f"column {name!r} must hold {wanted_forms[0]}s to be a {wanted}, got {got!r}; give it another "
+            "kind, or convert it"
         )
-    return one, Kind(wanted, "as given")
+    unread = f", {len(one.unread)} words such as {one.unread[0]!r:.40} are missing" if one.unread else ""
+    return one, Kind(wanted, f"as given{unread}")
 
 
 def _stacked(columns: list[Column]) -> Array:

@@ -511,7 +511,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         frame = self._frame(X, reset=False)
         if self._scale:
             warn_of_scale(self._scale, all_numbers(frame))
-        return self._rows_of(self._table(frame))
+        return self._rows_of(self._table(frame, new=True))
 
     def _rows_of(self, views: Views) -> Rows:
         spreads = {COLUMNS: views.standard, COMPONENTS: (views.ranks - self._center) @ self._axes.T}
