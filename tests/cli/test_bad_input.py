@@ -102,7 +102,7 @@ TABLES = {
     "an empty entry": csv("0,,1", piece="fit with --missing"),
     "an empty line of a single column": csv("?", names="a", more=("0", "1"), piece="a missing one in line 4"),
     "infinity": csv(
-        "0,inf,1", piece="finite numbers below 1e+20, got 'inf' in line 4, column 'b'; correct or remove it"
+        "0,inf,1", piece="finite numbers below 1e+20, got 'inf' in line 4, column 'b'; correct it, or leave"
     ),
     "minus infinity": csv("-Infinity,0,1", piece="'-Infinity' in line 4, column 'a'"),
     "1e999": csv("0,1,1e999", piece="'1e999' in line 4, column 'c'"),

@@ -27,12 +27,6 @@ USE = {
     "predict, no rows": Bad(
         "run", "predict run new.csv", "at least 1 row and one column", rows(b"a,b,c,d,e,f\n")
     ),
-    "predict, a new label": Bad(
-        "run",
-        "predict run new.csv",
-        "labels of the run (even, odd), got 'prime'",
-        rows(NEW.replace(b"odd", b"prime")),
-    ),
     "predict, a run without labels": Bad(
         "plain",
         "predict plain new.csv",

@@ -158,7 +158,7 @@ def test_an_estimate_from_suggested_rows_is_marked_as_biased(
     assert "Biased" not in capsys.readouterr().out
 
 
-@pytest.mark.filterwarnings("always:X has columns")
+@pytest.mark.filterwarnings("always:new.csv has columns")
 def test_columns_of_every_kind(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     """Words, dates, text, decimal commas and missing entries, separated by semicolons; and new rows."""
     rng = np.random.default_rng(0)
@@ -195,11 +195,47 @@ def test_columns_of_every_kind(folder: Path, monkeypatch: pytest.MonkeyPatch, ca
         "note,more,amount,day,color,code\nrain water,1,5.1,03.01.2024,blue,00007\n"
     )
     assert ran("predict runs/t new.csv", monkeypatch) == 0
-    assert "columns that fit did not have, and they are not used: 'more'" in capsys.readouterr().err
+    assert "new.csv has columns that the run did not have, and they are not used: 'more'" in (
+        capsys.readouterr().err
+    )
     assert table(folder / "new-predictions.csv")[1][2] == "wet"
     (folder / "less.csv").write_text("note,amount\nrain water,5.1\n")
     assert ran("predict runs/t less.csv", monkeypatch) == 2
-    assert "must have the columns of fit, got none named 'color', 'day', 'code'" in capsys.readouterr().err
+    assert "less.csv must have the columns of the run, got none named 'color', 'day', 'code'" in (
+        capsys.readouterr().err
+    )
+    (folder / "case.csv").write_text("Note,amount,day,color,code\nrain,5.1,03.01.2024,blue,00007\n")
+    assert ran("predict runs/t case.csv", monkeypatch) == 2
+    assert "got none named 'note', but 'Note'; rename" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("always:all.csv has")
+def test_labels_that_the_run_does_not_have_are_said(
+    folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    copied("few", folder)
+    path = copied("all.csv", folder)
+    path.write_text(path.read_text().replace("kind1", "other"))
+    assert ran("predict few all.csv --json", monkeypatch) == 0
+    output = capsys.readouterr()
+    assert "all.csv has 30 labels that the run does not have, such as 'other'" in output.err
+    assert json.loads(output.out)["accuracy"] < 0.6
+
+
+@pytest.mark.filterwarnings("ignore:the members")
+def test_a_class_that_is_never_predicted_is_said(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    """Three labels of a class in the middle of another one, whose frequency is given as tiny."""
+    rng = np.random.default_rng(0)
+    lines = [f"{x:.3f},{y:.3f}," for x, y in rng.normal(size=(80, 2))]
+    for i in range(20):
+        lines[i] += "ok" if i > 2 else "bad"
+    (folder / "t.csv").write_text("\n".join(["a,b,state", *lines]) + "\n")
+    assert ran("fit t.csv --label state --class-prior ok=0.999,bad=0.001", monkeypatch) == 0
+    output = capsys.readouterr()
+    assert "no row without a label is predicted as bad" in output.err
+    assert "No row without a label is predicted as: bad." in (folder / "runs/t/report.html").read_text()
 
 
 def test_settings_of_the_ensemble_train_one(
@@ -472,7 +508,7 @@ def test_a_stopped_fit_gives_the_same_model_when_resumed(
         capsys.readouterr()
         assert ran(f"{line} --out parted", monkeypatch) == 130
     output = capsys.readouterr().err
-    assert output == "ebse: stopped; finished work is kept, and `ebse resume parted` goes on\n"
+    assert output == "ebse: stopped; `ebse resume parted` goes on\n"
     assert not (folder / "parted" / "model.safetensors").exists()
     assert ran("resume parted", monkeypatch) == 0
     whole, parted = held(folder / "whole"), held(folder / "parted")

@@ -251,11 +251,12 @@ MEMBERS: dict[str, Any] = {
     "votes": [["trees", ["<b>&", "<b>&"]], ["logistic regression", ["$5_{x}", "<b>&"]]],
     "far": [[4, 3.25]],
     "label_next": [6, 4],
+    "contents": [["<price>"], [["12"], ["13.5"]]],
 }
 """What the classifier for few labels says about its answer."""
 
 
-def fitted(folder: Path, source: str, **more: Any) -> Path:
+def fitted(folder: Path, source: str, *, never: list[str] | None = None, **more: Any) -> Path:
     """A fit with two classes whose names are awkward, and three unlabeled rows."""
     labels = {
         "kind": "labels",
@@ -263,6 +264,7 @@ def fitted(folder: Path, source: str, **more: Any) -> Path:
         "predicted": {"$5_{x}": 2, "<b>&": 4},
         "source": source,
         "n_sweeps": 0,
+        "never": never or [],
     }
     rows = [labels, {"kind": "finished", "n_rows": 6, "n_columns": 3}]
     if source == "members":
@@ -298,7 +300,9 @@ def test_a_page_of_few_labels_says_why(tmp_path: Path) -> None:
     page = Page(write_report([fitted(tmp_path / "run", "members")], tmp_path / "r.html"))
     assert "Too few labels to estimate accuracy" in page.text
     first = page.cells.index("row")
-    assert [page.cells[first + 4 * n] for n in (1, 2)] == ["6", "4"]
+    assert page.cells[first : first + 5] == ["row", "predicted", "p($5_{x})", "p(<b>&)", "<price>"]
+    assert [page.cells[first + 5 * n] for n in (1, 2)] == ["6", "4"]
+    assert [page.cells[first + 5 * n + 4] for n in (1, 2)] == ["12", "13.5"]
     second = page.cells.index("row", first + 1)
     assert page.cells[second : second + 5] == [
         "row",
@@ -319,13 +323,21 @@ def test_a_page_of_few_labels_says_why(tmp_path: Path) -> None:
     assert page.cells[constant : constant + 3] == ["$size", "drop", "constant"]
 
 
+def test_a_page_names_classes_that_are_never_predicted(tmp_path: Path) -> None:
+    run = fitted(tmp_path / "run", "members", never=["<b>&"])
+    assert (
+        "No row without a label is predicted as: <b>&." in Page(write_report([run], tmp_path / "r.html")).text
+    )
+
+
 @pytest.mark.parametrize(("n_chosen", "biased"), [(0, False), (2, True)])
 def test_a_page_says_how_accurate_the_model_is(n_chosen: int, biased: bool, tmp_path: Path) -> None:
-    accuracy = ["cross-validation", 45, 50]
+    accuracy = ["cross-validation", [["$5_{x}", 5, 10], ["<b>&", 40, 40]]]
     run = fitted(tmp_path / "run", "members", accuracy=accuracy, n_chosen=n_chosen)
     text = Page(write_report([run], tmp_path / "r.html")).text
     assert "90.0%, 95 % interval 78.6% to 95.7% (cross-validation over 50 labels)." in text
     assert "Too few labels" not in text
+    assert "Always answering <b>& would be right for 80.0%." in text
     assert ("Biased: 2 of the labeled rows were suggested" in text) is biased
 
 

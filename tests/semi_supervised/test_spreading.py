@@ -180,7 +180,7 @@ def test_labeled_rows_keep_their_labels(monkeypatch: pytest.MonkeyPatch) -> None
 def test_equal_rows_with_different_labels_have_the_most_frequent() -> None:
     rows = np.concatenate([POINTS, POINTS[[0, 0]]])
     y = [0, 1, 2, *[None] * 57, 1, 1]
-    with pytest.warns(UserWarning, match="1 distinct rows have several labels each.* most frequent"):
+    with pytest.warns(UserWarning, match="distinct rows with several labels: 1.* most frequent"):
         spreading = blob_classifier().fit(rows, y)
     np.testing.assert_allclose(spreading.predict_proba(rows[:1]), [[1 / 3, 2 / 3, 0]])
     assert spreading.predict(rows[[0, 60, 61]]).tolist() == [1, 1, 1]
@@ -198,7 +198,7 @@ def test_equal_rows_with_different_labels_have_the_most_frequent() -> None:
     ],
     ids=["constant", "one column", "duplicated", "one constant column", "a constant column"],
 )
-@pytest.mark.filterwarnings("ignore:.*several labels each:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*several labels:UserWarning")
 def test_degenerate_rows(rows: Any) -> None:
     y = [0, 0, 1, 1, None, None]
     spreading = SpreadingClassifier(random_state=0).fit(rows, y)

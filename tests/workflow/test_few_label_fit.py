@@ -111,15 +111,22 @@ def test_contradictory_settings_are_refused(settings: dict[str, Any], message: s
 def test_interval_of_the_accuracy(n_right: int, n: int) -> None:
     """Wilson's, as SciPy has it."""
     expected = binomtest(n_right, n).proportion_ci(0.95, method="wilson")
-    assert Accuracy("held back", n_right, n).interval == pytest.approx((expected.low, expected.high))
+    found = Accuracy("held back", [["a", n_right, n - 1], ["b", 0, 1]] if n_right < n else [["a", n, n]])
+    assert (found.n_right, found.n) == (n_right, n)
+    assert found.interval == pytest.approx((expected.low, expected.high))
 
 
 def test_accuracy_in_words() -> None:
-    members = {"accuracy": ["cross-validation", 45, 50], "n_chosen": 0}
+    members = {"accuracy": ["cross-validation", [["a", 25, 25], ["b", 20, 25]]], "n_chosen": 0}
     said = accuracy_sentence(members)
     assert said.startswith("90.0%, 95 % interval 78.6% to 95.7% (cross-validation over 50 labels)")
     assert "Biased" not in said
     assert "Biased: 3 of the labeled rows were suggested" in accuracy_sentence({**members, "n_chosen": 3})
+    assert "Always answering" not in said
+    rare = ["held back", [["fraud", 0, 2], ["ok", 48, 48]]]
+    assert "Always answering ok would be right for 96.0%." in accuracy_sentence(
+        {"accuracy": rare, "n_chosen": 0}
+    )
     said = accuracy_sentence({"accuracy": None, "n_chosen": 0})
     assert said.startswith("too few labels to estimate accuracy")
     assert "%" not in said
@@ -130,11 +137,13 @@ def test_accuracy_is_cross_validated_over_the_labels() -> None:
     frame, labels, y = table()
     model = FewLabelClassifier(random_state=0)
     found = fit_few_label(model, frame, labels, hold_back=0.0, seed=3)
-    right = 0
+    predicted = np.empty(60, dtype=object)
     for train, test in StratifiedKFold(5, shuffle=True, random_state=3).split(frame[:60], y[:60]):
         other = FewLabelClassifier(random_state=0).fit(frame, labels).relabel(frame.iloc[train], y[train])
-        right += int((other.predict(frame.iloc[test]) == y[test]).sum())
-    assert found == Accuracy("cross-validation", right, 60)
+        predicted[test] = other.predict(frame.iloc[test])
+    assert found is not None
+    assert found.how == "cross-validation"
+    assert found.classes == [[c, int((predicted[y[:60] == c] == c).sum()), 20] for c in "abc"]
     # The model itself learned from all labels.
     np.testing.assert_array_equal(model.predict(frame[:60]), y[:60])
 
@@ -195,6 +204,7 @@ def test_votes_of_members() -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore:[0-9]+ % of the rows are predicted as")
 def test_rows_far_from_every_label() -> None:
     frame, labels, _ = table()
     frame.loc[200] = (40.0, 0.0)
@@ -204,3 +214,7 @@ def test_rows_far_from_every_label() -> None:
     assert found[0][1] > 5
     assert all(times >= 2 for _, times in found)
     assert far_rows(model, np.full(len(frame), "a", dtype=object)) == []
+    # Where most rows equal a labeled one, the others are not thousands of times as far.
+    same = frame.iloc[np.r_[0:3, np.zeros(200, dtype=int), 100:110]].reset_index(drop=True)
+    some = np.array(["a", "b", "c"] + [None] * 210, dtype=object)
+    assert far_rows(FewLabelClassifier(random_state=0).fit(same, some), some) == []

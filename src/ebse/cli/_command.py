@@ -14,6 +14,7 @@ Run = Annotated[Path, Parameter(help="Folder that `ebse fit` wrote.")]
 Data = Annotated[Path, Parameter(help="Rows with the same columns as the data of the run.")]
 Delimiter = Annotated[str | None, Parameter(help='Character between the columns of a table, or "tab".')]
 Array = Annotated[str | None, Parameter(help="Name of the array in an .npz file that holds the rows.")]
+Sheet = Annotated[str | None, Parameter(help="Name of the sheet of an Excel file. Default: the first.")]
 
 
 def command(name: str, *examples: str, about: str = "") -> App:

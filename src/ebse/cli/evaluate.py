@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ebse._validation import count
-from ebse.cli._command import Array, Delimiter, Json, Run, command, require_existing
+from ebse.cli._command import Array, Delimiter, Json, Run, Sheet, command, require_existing
 from ebse.cli._show import say, say_json
 from ebse.workflow.run_folder import read_header
 
@@ -36,6 +36,7 @@ def evaluate(
     random_state: Annotated[int, Parameter(help="Seed of the choices.")] = 0,
     delimiter: Delimiter = None,
     array: Array = None,
+    sheet: Sheet = None,
     json: Json = False,
 ) -> None:
     """Estimate the accuracy with few labels: labeled rows are chosen at random many times, the others tested.
@@ -56,7 +57,7 @@ def evaluate(
         _ = fitted.classes
         labeled = fitted.labeled()
     else:
-        rows = fitted.read(data, delimiter=delimiter, array=array, labels=True)
+        rows = fitted.read(data, delimiter=delimiter, array=array, sheet=sheet, labels=True)
         if rows.labels is None:
             raise ValueError(f"{data} must have the label column of the run, got none; fit with --label")
         known = labeled_rows(rows.labels)

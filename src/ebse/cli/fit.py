@@ -78,7 +78,7 @@ def carried_out(run: "Run", plan: "Plan", *, json: bool, tensorboard: Path | Non
 
                 write_report([run.folder], run.place(PAGE))
     except (KeyboardInterrupt, SystemExit) as stop:
-        how = f"stopped; finished work is kept, and `ebse resume {run.folder}` goes on"
+        how = f"stopped; `ebse resume {run.folder}` goes on"
         if isinstance(stop, KeyboardInterrupt):
             raise KeyboardInterrupt(how) from None
         fail(how)
@@ -125,6 +125,12 @@ def say_result(folder: Path, *, json: bool, already: bool = False) -> None:
         if "members" in found:
             say(f"Accuracy: {accuracy_sentence(found['members'])}")
             say("Rows to label next: see the page.")
+            if found["labels"].get("never"):
+                never = ", ".join(found["labels"]["never"])
+                note(
+                    f"no row without a label is predicted as {never}; label more rows of it, or pass "
+                    "--class-prior equal if it is not rare"
+                )
         elif facts["source"] == "mean":
             say("Model: a classifier on the ensemble's mean representation of each row (RBSEClassifier).")
         else:

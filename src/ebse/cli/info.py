@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from ebse.cli._command import Array, Delimiter, Json, command, require_existing
+from ebse.cli._command import Array, Delimiter, Json, Sheet, command, require_existing
 from ebse.cli._show import say, say_json
 
 app = command("info", "info runs/table", "info model.safetensors --json", "info table.csv --label species")
@@ -24,7 +24,7 @@ def info(
     column: Annotated[
         tuple[str, ...], Parameter(help="Kinds of columns, such as zip=category, as `ebse fit` has them.")
     ] = (),
-    sheet: Annotated[str | None, Parameter(help="Name of the sheet of an Excel file.")] = None,
+    sheet: Sheet = None,
     delimiter: Delimiter = None,
     header: Annotated[
         bool, Parameter(help="Whether the first line of a table holds the column names.")

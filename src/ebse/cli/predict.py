@@ -1,11 +1,23 @@
 """``ebse predict``: classes of rows, by the model of a run."""
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from ebse.cli._command import Array, Data, Delimiter, Force, Json, Run, command, named_after, require_existing
+from ebse.cli._command import (
+    Array,
+    Data,
+    Delimiter,
+    Force,
+    Json,
+    Run,
+    Sheet,
+    command,
+    named_after,
+    require_existing,
+)
 from ebse.cli._show import say, say_json
 from ebse.workflow.run_folder import read_header
 
@@ -20,6 +32,7 @@ def predict(
     out: Annotated[Path | None, Parameter(help="Table of predictions. Default: named after DATA.")] = None,
     delimiter: Delimiter = None,
     array: Array = None,
+    sheet: Sheet = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -33,13 +46,14 @@ def predict(
     fitted = load(run)
     known = fitted.classes
     path = require_writable(out or named_after(data, "predictions", ".csv"), force=force, suffixes=(".csv",))
-    rows = fitted.read(data, delimiter=delimiter, array=array, labels=True)
+    rows = fitted.read(data, delimiter=delimiter, array=array, sheet=sheet, labels=True)
     given = [] if rows.labels is None else [label for label in rows.labels if label is not None]
     unknown = [label for label in given if label not in known]
     if unknown:
-        raise ValueError(
-            f"{data} must have labels of the run ({', '.join(sorted(known))}), got {unknown[0]!r}; correct "
-            "it, or leave the column out"
+        warnings.warn(
+            f"{data} has {len(unknown)} labels that the run does not have, such as {unknown[0]!r}; they "
+            f"count as wrong in the accuracy (labels of the run: {', '.join(sorted(known))})",
+            stacklevel=2,
         )
     learned = learned_rows(fitted.model, rows, fitted.labeled()) if given else None
     found = predicted(fitted.model, fitted.columns, rows.X)

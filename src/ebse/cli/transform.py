@@ -6,7 +6,18 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from ebse._validation import count
-from ebse.cli._command import Array, Data, Delimiter, Force, Json, Run, command, named_after, require_existing
+from ebse.cli._command import (
+    Array,
+    Data,
+    Delimiter,
+    Force,
+    Json,
+    Run,
+    Sheet,
+    command,
+    named_after,
+    require_existing,
+)
 from ebse.cli._show import say, say_json
 from ebse.workflow.run_folder import read_header
 
@@ -38,6 +49,7 @@ def transform(
     random_state: Annotated[int | None, Parameter(help="Seed. Default: that of the run.")] = None,
     delimiter: Delimiter = None,
     array: Array = None,
+    sheet: Sheet = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -63,7 +75,7 @@ def transform(
     path = require_writable(
         out or named_after(data, "representations", ".npy"), force=force, suffixes=suffixes
     )
-    rows = fitted.read(data, delimiter=delimiter, array=array)
+    rows = fitted.read(data, delimiter=delimiter, array=array, sheet=sheet)
     X = prepared(rbse, columns, rows.X)
     if n_draws:
         H = rbse.sample_transform(

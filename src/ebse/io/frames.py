@@ -59,14 +59,14 @@ def _frame_of(path: Path) -> Any:
 
 def read_excel(path: Path, wanted: Wanted, *, sheet: str | None = None) -> Rows:
     """Rows of a sheet of an Excel file; empty rows and columns around the table are left out."""
-    lines = _opened(path, "an Excel file", lambda: _sheet(path, sheet))
+    notes: list[str] = []
+    lines = _opened(path, "an Excel file", lambda: _sheet(path, sheet, notes))
     used = {at for _, line in lines for at, entry in enumerate(line) if entry is not None}
     if not used:
         raise bad(path, "have rows", "an empty sheet", "name another one with --sheet")
     left, right = min(used), max(used) + 1
     table = [(number, line[left:right]) for number, line in lines]
     n_columns = right - left
-    notes: list[str] = []
     names = numbered(n_columns)
     if wanted.header:
         _, first = table.pop(0)
@@ -77,7 +77,7 @@ def read_excel(path: Path, wanted: Wanted, *, sheet: str | None = None) -> Rows:
     return rows_of(path, _Typed(path, names, columns, wanted, notes, numbers), names, wanted, notes)
 
 
-def _sheet(path: Path, name: str | None) -> list[tuple[int, tuple[Any, ...]]]:
+def _sheet(path: Path, name: str | None, notes: list[str]) -> list[tuple[int, tuple[Any, ...]]]:
     """Number and entries of each row that is not empty."""
     try:
         import openpyxl
@@ -103,7 +103,10 @@ def _sheet(path: Path, name: str | None) -> list[tuple[int, tuple[Any, ...]]]:
                     f"{name!r}; it has {listed([*sheets])}",
                     "correct it",
                 )
-            chosen = sheets[name or next(iter(sheets))]
+            first, *others = sheets
+            if name is None and others:
+                notes.append(f"the sheet {first!r} is read; others, for --sheet, are {listed(others)}")
+            chosen = sheets[name or first]
             # Files of some programs claim a size that is not that of the table.
             chosen.reset_dimensions()
             rows = chosen.iter_rows(values_only=True, max_row=MOST_ROWS)

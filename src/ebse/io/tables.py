@@ -150,7 +150,7 @@ def _require_entries(
         path,
         f"hold finite numbers below {LARGEST:g}",
         f"{cell!r} in {place}, column {name!r}",
-        "correct or remove it",
+        f"correct it, or leave the column out with --drop {name!r}",
     )
 
 

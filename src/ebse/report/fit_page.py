@@ -9,7 +9,7 @@ from ebse.io.cells import is_number
 from ebse.report import drawings
 from ebse.report.parts import Heading, Line, Pair, Part, Picture, Row, Section, Stat, Table, Text
 from ebse.report.summaries import REFERENCE, accuracies, accuracy_lines
-from ebse.workflow.accuracy import accuracy_sentence
+from ebse.workflow.accuracy import Accuracy, accuracy_sentence
 from ebse.workflow.prediction import PLAIN
 from ebse.workflow.run_folder import ROWS
 
@@ -131,6 +131,12 @@ def _accuracy(members: Row) -> list[Part]:
                 "that of all rows if the labeled rows were chosen at random."
             )
         )
+        lines: list[Line] = [("class", "labels tested", "right", "recall")]
+        lines += [
+            (name, f"{n:,}", f"{right:,}", f"{right / n:.0%}")
+            for name, right, n in Accuracy(*members["accuracy"]).classes
+        ]
+        parts.append(Table("Right answers of each class", lines))
     return parts
 
 
@@ -164,12 +170,22 @@ def _labels(folder: Path, row: Row, members: Row | None) -> list[Part]:
                 "may be untypical of its class: label another one first."
             )
         )
+    never = row.get("never", ())
+    if never:
+        parts.append(
+            Text(
+                f"No row without a label is predicted as: {', '.join(never[:MAX_ROWS])}. Label more rows of "
+                "it, or give its frequency with --class-prior."
+            )
+        )
     path = folder / "predictions.csv"
     if not path.exists():
         return parts
     header, lines = _predictions(path)
     head = ("row", "predicted", *header[3:])
-    note = "Row 1 is the first below the header. All rows are in predictions.csv, in the run folder."
+    note = "All rows are in predictions.csv, in the run folder."
+    if lines and lines[0][0] == "1":
+        note = f"Row 1 is the first below the header. {note}"
     if members:
         return parts + _rows_of_members(head, lines, members, note)
     unlabeled = [line for line in lines if not line[1]]
@@ -189,9 +205,14 @@ def _rows_of_members(head: Line, lines: list[list[str]], members: Row, note: str
     to_label = _numbered(lines, members["label_next"])
     if to_label:
         reason = "Labels of these rows inform most about other rows."
+        names, contents = members["contents"]
+        found = _rows(head, to_label)
+        if names and len(contents) == len(to_label):
+            reason += " With their entries in the columns that matter most."
+            found = [(*a, *map(str, b)) for a, b in zip(found, [names, *contents], strict=False)]
         parts += [
             Heading("What to label next"),
-            Table("Rows to label next", _rows(head, to_label), f"{reason} {note}", unfolded=True),
+            Table("Rows to label next", found, f"{reason} {note}", unfolded=True),
         ]
     doubtful = _numbered(lines, members["doubtful"])
     if doubtful:
@@ -248,13 +269,15 @@ def _reasons(members: Row) -> list[Part]:
                 "columns",
                 partial(drawings.column_bars, matters),
                 "Rows predicted as another class if a column is shuffled",
-                "How many of 300 rows are predicted as another class if the entries of one column are "
-                "shuffled among them. Columns that say the same share their effect."
+                "How many of the rows, 300 at most, are predicted as another class if the entries of one "
+                "column are shuffled among them. Columns that say the same share their effect."
                 + (f" The {drawings.MAX_COLUMNS} largest." if len(matters) > drawings.MAX_COLUMNS else ""),
                 partial(drawings.column_bars, matters, narrow=True),
             ),
         ]
     columns: list[Line] = [("column", "kind", "why"), *(tuple(line) for line in members["columns"])]
+    if len(columns) > 2 and len({line[1:] for line in columns[1:]}) == 1:
+        columns = [columns[0], (f"all {len(columns) - 1} columns", *columns[1][1:])]
     weights: list[Line] = [("member", "weight", "why")]
     weights += [(name, f"{weight:.2f}", why) for name, weight, why in members["members"]]
     prior: list[Line] = [("class", "frequency", "standard error")]

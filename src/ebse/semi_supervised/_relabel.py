@@ -17,7 +17,7 @@ from ebse.semi_supervised.spreading import SpreadingClassifier
 Array = npt.NDArray[Any]
 
 OF_LABELS = (
-    "[0-9]+ distinct rows have several labels each",
+    "distinct rows with several labels",
     "[0-9]+ % of the rows are predicted as",
     "the members '",
     "no label is .* any more",

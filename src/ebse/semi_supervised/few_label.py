@@ -389,7 +389,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 made.relabel()
                 propagators[name] = made.relabel(rows.spreads[name], target)
                 # Equal rows with different labels: the first member has said so.
-                warnings.filterwarnings("ignore", "[0-9]+ distinct rows have several labels", UserWarning)
+                warnings.filterwarnings("ignore", "distinct rows with several labels", UserWarning)
         self._propagators = propagators
         if members == "all" or not known:
             with stage("classifiers"):
@@ -594,9 +594,9 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         most = int(parts.argmax())
         if parts[most] >= ONE_CLASS and self._prior[most] < LARGE_PRIOR:
             warnings.warn(
-                f"{100 * parts[most]:.0f} % of the rows are predicted as {self.classes_[most]!r}, whose "
-                f"class prior is {self._prior[most]:.2f}; label more rows of the other classes (suggest "
-                "names useful ones), and look at columns_",
+                f"{100 * parts[most]:.0f} % of the rows are predicted as {self.classes_.tolist()[most]!r}, "
+                f"whose class prior is {self._prior[most]:.2f}; label more rows of the other classes "
+                "(suggest names useful ones), and look at columns_",
                 stacklevel=5,
             )
         heaviest = sorted(some, key=lambda name: -self._weights[name])[:2]
@@ -800,7 +800,7 @@ def _warn_of_spelling(classes: Array) -> None:
     alike = [names for names in spelled.values() if len(names) > 1]
     if alike:
         warnings.warn(
-            f"the labels {' and '.join(map(repr, alike[0]))} differ by blanks or case alone, and count as "
-            "different classes; write them alike if they are the same",
+            f"the labels {'; '.join(' and '.join(map(repr, names)) for names in alike)} differ by blanks or "
+            "case alone, and count as different classes; write them alike if they are the same",
             stacklevel=4,
         )

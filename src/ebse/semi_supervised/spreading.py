@@ -668,8 +668,8 @@ def _known_labels(keys: Keys, labels: Labels) -> KnownLabels:
     n_mixed = int(((counts > 0).sum(1) > 1).sum())
     if n_mixed:
         warnings.warn(
-            f"{n_mixed} distinct rows have several labels each, in equal rows: the most frequent label is "
-            "predicted for them; check the labels",
+            f"distinct rows with several labels: {n_mixed}, equal in all columns that are used; the most "
+            "frequent label is predicted for them; check the labels",
             stacklevel=5,
         )
     return KnownLabels(distinct, counts / counts.sum(1, keepdims=True))

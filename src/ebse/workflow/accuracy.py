@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 Z = NormalDist().inv_cdf(0.975)
 """Standard deviations of a 95 % interval."""
+OFTEN = 0.6
+"""Part of the labels from which on a class is so frequent that it is worth saying."""
 TOO_FEW = "too few labels to estimate accuracy"
 
 
@@ -14,8 +16,32 @@ class Accuracy(NamedTuple):
 
     how: str
     """"held back" or "cross-validation"."""
-    n_right: int
-    n: int
+    classes: list[Any]
+    """For each class its name, the number of right answers, and of all."""
+
+    @classmethod
+    def counted(cls, how: str, truth: Any, predicted: Any) -> "Accuracy":
+        """From true and predicted classes, arrays of words."""
+        names = sorted(set(truth.tolist()))
+        return cls(
+            how, [[c, int((predicted[truth == c] == c).sum()), int((truth == c).sum())] for c in names]
+        )
+
+    @property
+    def n_right(self) -> int:
+        """Right answers."""
+        return sum(right for _, right, _ in self.classes)
+
+    @property
+    def n(self) -> int:
+        """Labels that were tested."""
+        return sum(n for _, _, n in self.classes)
+
+    @property
+    def largest(self) -> tuple[str, float]:
+        """The most frequent class, and its part: the accuracy of always answering so."""
+        name, _, n = max(self.classes, key=lambda line: line[2])
+        return name, n / self.n
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -34,13 +60,22 @@ class Accuracy(NamedTuple):
     def as_facts(self) -> dict[str, Any]:
         """For programs."""
         low, high = self.interval
-        return {"how": self.how, "accuracy": self.n_right / self.n, "n": self.n, "low": low, "high": high}
+        recalls = {name: right / n for name, right, n in self.classes}
+        accuracy = self.n_right / self.n
+        return {
+            "how": self.how,
+            "accuracy": accuracy,
+            "n": self.n,
+            "low": low,
+            "high": high,
+            "recall": recalls,
+        }
 
 
 def accuracy_sentence(members: dict[str, Any]) -> str:
     """The accuracy with its interval, how it was estimated, and whether it is biased."""
     if members["accuracy"] is None:
-        return f"{TOO_FEW} (every class needs 5, or hold some back with --hold-back)."
+        return f"{TOO_FEW} (every class needs five)."
     found = Accuracy(*members["accuracy"])
     low, high = found.interval
     how = {
@@ -48,6 +83,9 @@ def accuracy_sentence(members: dict[str, Any]) -> str:
         "cross-validation": f"cross-validation over {found.n} labels",
     }[found.how]
     said = f"{found.n_right / found.n:.1%}, 95 % interval {low:.1%} to {high:.1%} ({how})."
+    name, part = found.largest
+    if part > OFTEN:
+        said += f" Always answering {name} would be right for {part:.1%}."
     if members["n_chosen"]:
         said += (
             f" Biased: {members['n_chosen']} of the labeled rows were suggested by the model, and such rows "

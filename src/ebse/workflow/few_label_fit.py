@@ -23,6 +23,8 @@ LEAST_HELD_BACK = 10
 """Labels held back, at least: fewer say nothing about the accuracy."""
 N_FAR, FAR = 10, 2.0
 """Rows that are shown as far from every label, at most, and how far they are, in medians."""
+SAME = 1e-3
+"""Distance in standardized columns below which rows are the same."""
 MOST_COLUMNS, N_PERMUTED, AT_ONCE = 60, 300, 10
 """Columns and rows by which it is measured which columns matter, at most, and columns in one call."""
 
@@ -47,9 +49,9 @@ def fit_few_label(
                 warnings.filterwarnings("ignore", text, UserWarning)
         model.fit(X, first)
     if len(held):
-        right = int((model.predict(_taken(X, known[held])) == y[held]).sum())
+        found = model.predict(_taken(X, known[held]))
         model.relabel(None, labels)
-        return Accuracy("held back", right, len(held))
+        return Accuracy.counted("held back", y[held], found)
     return _cross_validated(model, _taken(X, known), y, seed)
 
 
@@ -81,7 +83,7 @@ def _cross_validated(model: "FewLabelClassifier", X: Any, y: Array, seed: int) -
         return None
     folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=seed)
     rows, target = model._rows_in(X), np.searchsorted(model.classes_, y)
-    right = 0
+    found = np.zeros_like(target)
     with stage("cross-validation", total=N_FOLDS, unit="folds") as done, warnings.catch_warnings():
         warnings.filterwarnings("ignore", OF_LABELS[0], UserWarning)
         for train, test in folds.split(target, target):
@@ -89,9 +91,9 @@ def _cross_validated(model: "FewLabelClassifier", X: Any, y: Array, seed: int) -
             other = model._with_labels(rows.take(train), labels)
             tested = rows.take(test)
             p = other._combined(other._member_answers(tested), *other._find_labels_of(tested))
-            right += int((p.argmax(1) == target[test]).sum())
+            found[test] = p.argmax(1)
             done(1)
-    return Accuracy("cross-validation", right, len(y))
+    return Accuracy.counted("cross-validation", y, model.classes_[found])
 
 
 def column_changes(model: "FewLabelClassifier", X: Any, *, seed: int) -> dict[Any, float]:
@@ -141,7 +143,11 @@ def far_rows(model: "FewLabelClassifier", labels: Array) -> list[tuple[int, floa
     if not len(free):
         return []
     _, distance = pairwise_distances_argmin_min(rows[free], rows[known])
-    relative = distance / max(float(np.median(distance)), 1e-12)
+    median = float(np.median(distance))
+    if median < SAME:
+        # Most rows equal a labeled one: how many times farther others are says nothing.
+        return []
+    relative = distance / median
     farthest = np.argsort(-relative, kind="stable")[:N_FAR]
     return [(int(free[i]), float(relative[i])) for i in farthest if relative[i] >= FAR]
 

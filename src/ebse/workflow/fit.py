@@ -5,12 +5,14 @@ With labels :class:`ebse.FewLabelClassifier`; without, and where a setting of it
 """
 
 import shutil
+import warnings
 import zlib
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
+import pandas as pd
 
 from ebse._archive import OURS, kind_of
 from ebse._atomic import write_npz
@@ -19,6 +21,7 @@ from ebse._stages import stage
 from ebse._threads import threads_for_entries
 from ebse.io import Rows, read_arrays, read_rows
 from ebse.io.arrays import damaged
+from ebse.io.rows import bad, listed
 from ebse.semi_supervised._columns import all_numbers, as_frame, column_kinds
 from ebse.workflow.accuracy import Accuracy
 from ebse.workflow.columns import Columns
@@ -59,6 +62,8 @@ KINDS = ("FewLabelClassifier", "RBSEClassifier", "RBSE")
 """Estimators that the model of a run may be."""
 N_NEXT, N_DOUBTFUL = 10, 12
 """Rows that are suggested for labeling, and most doubtful ones that are shown."""
+N_CONTENTS, LONGEST = 4, 60
+"""Columns of a row to label that are shown, and letters of an entry."""
 FEW_UPDATES = 1_000
 """Updates below which an ensemble is hardly trained."""
 
@@ -76,7 +81,7 @@ class Plan(NamedTuple):
         """Sentences for the user about the data and the choice of the model."""
         rows, name = self.rows, self.rows.path.name
         said = [f"{name}: {remark}" for remark in rows.notes]
-        size = f"{name}: {len(rows.X)} rows of {len(rows.names)} columns"
+        size = f"{name}: {len(rows.X)} rows of {len(rows.names)} column{'s' * (len(rows.names) != 1)}"
         if self.columns is None:
             said += [size, *(f"  {what}: {names}" for what, names in grouped_kinds(self.kinds).items())]
         else:
@@ -150,7 +155,15 @@ class Fitted(NamedTuple):
             raise damaged(path)
         return Labeled(X, y)
 
-    def read(self, data: Path, *, delimiter: str | None, array: str | None, labels: bool = False) -> Rows:
+    def read(
+        self,
+        data: Path,
+        *,
+        delimiter: str | None = None,
+        array: str | None = None,
+        sheet: str | None = None,
+        labels: bool = False,
+    ) -> Rows:
         """Rows of another file with the columns of the run, and labels where it has some."""
         config, alike = self.config, data.suffix == Path(self.config.data).suffix
         options: dict[str, Any] = {
@@ -158,12 +171,13 @@ class Fitted(NamedTuple):
             "id": config.id,
             "delimiter": delimiter or (config.delimiter if alike else None),
             "array": array or (config.array if alike else None),
+            "sheet": sheet or (config.sheet if alike else None),
             "header": config.header or not alike,
             "unlabeled_label": config.unlabeled_label,
         }
         if self.columns is None:
             drop = config.drop if labels or config.label is None else (*config.drop, config.label)
-            rows = read_rows(data, **options, drop=drop, raw=True, lenient=True)
+            rows = self._columns_of_run(read_rows(data, **options, drop=drop, raw=True, lenient=True))
             wrong = other_scale(self.model._scale, all_numbers(as_frame(rows.X)), str(data))
             if wrong is not None:
                 raise ValueError(wrong)
@@ -171,6 +185,39 @@ class Fitted(NamedTuple):
         rows = read_rows(data, **options, only=self.columns.names, missing=config.missing)
         self.columns.require_scale(rows)
         return rows
+
+    def _columns_of_run(self, rows: Rows) -> Rows:
+        """Rows with the columns of the run alone; a missing one is refused, others are left out and said."""
+        names = [str(name) for name in getattr(self.model, "feature_names_in_", ())]
+        if not names or not hasattr(rows.X, "columns"):
+            n = self.model.n_features_in_
+            if len(rows.names) != n:
+                raise bad(
+                    rows.path,
+                    f"have {n} values in a row, as the data of the run",
+                    f"{len(rows.names)}",
+                    "give such",
+                )
+            return rows if names else rows._replace(X=np.asarray(rows.X))
+        unused = {line[0] for line in self.model.columns_.itertuples(index=False) if line[1] == "drop"}
+        lacking = [name for name in names if name not in rows.names and name not in unused]
+        more = [name for name in rows.names if name not in names]
+        if lacking:
+            near = {name.casefold(): name for name in more}
+            meant = near.get(lacking[0].casefold())
+            raise bad(
+                rows.path,
+                "have the columns of the run",
+                f"none named {listed(lacking)}" + (f", but {meant!r}" if meant else ""),
+                "rename or add them, with empty entries if they are not known",
+            )
+        if more:
+            warnings.warn(
+                f"{rows.path} has columns that the run did not have, and they are not used: {listed(more)}",
+                stacklevel=3,
+            )
+        kept = [name for name in names if name in rows.names]
+        return rows._replace(X=rows.X[kept], names=tuple(kept))
 
 
 def begin(config: FitConfig, folder: Path, *, force: bool) -> tuple[Run, Plan]:
@@ -368,9 +415,12 @@ def _cleared(folder: Path, config: FitConfig, *, force: bool) -> tuple[Lock, lis
     """The lock of a folder whose old run is deleted, if it holds nothing else, and rows that it suggested."""
     old = config_of(folder)
     if not force:
+        what = "fit again, for example with more labels, with --force"
+        if not finished(folder):
+            what = f"go on with `ebse resume {folder}`, begin again with --force"
         raise FileExistsError(
-            f"{folder} must not hold a run already, got one of {Path(old.data).name}; choose another "
-            f"folder with --out, begin again with --force, or go on with `ebse resume {folder}`"
+            f"{folder} must not hold a run already, got one of {Path(old.data).name}; {what}, or choose "
+            "another folder with --out"
         )
     suggested = _suggested(read_results(folder)) if old.data == config.data else []
     lock = Lock(folder)
@@ -439,14 +489,28 @@ def _explained(
         "columns": [[str(name), kind, why] for name, kind, why in model.columns_.itertuples(index=False)],
         "members": [[name, weight, why] for name, weight, why in model.members_.itertuples(index=False)],
         "prior": [[str(name), p, error] for name, p, error in model.class_prior_.itertuples(index=False)],
-        "accuracy": None if accuracy is None else [accuracy.how, accuracy.n_right, accuracy.n],
+        "accuracy": None if accuracy is None else list(accuracy),
         "n_chosen": len(chosen),
         "matters": [[str(name), part] for name, part in matters.items()],
         "doubtful": (doubtful + 1).tolist(),
         "votes": [[name, [names[i] for i in of]] for name, of in votes.items()],
         "far": [[n + 1, times] for n, times in far_rows(model, rows.labels)],
         "label_next": label_next,
+        "contents": _contents(rows, [*matters], label_next),
     }
+
+
+def _contents(rows: Rows, columns: list[Any], numbers: list[int]) -> list[Any]:
+    """The columns of rows (from 1) that matter most: their names, and the entries of each row."""
+    if not hasattr(rows.X, "columns"):
+        return [[], []]
+    shown = columns[:N_CONTENTS]
+    some = rows.X[shown].iloc[[n - 1 for n in numbers]]
+    lines = [
+        ["" if pd.isna(x) else f"{x:g}" if isinstance(x, float) else str(x)[:LONGEST] for x in line]
+        for line in some.itertuples(index=False, name=None)
+    ]
+    return [[str(name) for name in shown], lines]
 
 
 def _keep_predictions(run: Run, rows: Rows, labeled: Labeled, found: Predictions) -> None:
@@ -454,7 +518,9 @@ def _keep_predictions(run: Run, rows: Rows, labeled: Labeled, found: Predictions
     if not run.has(kind="labels"):
         counts = {name: int((labeled.y == name).sum()) for name in found.classes.tolist()}
         given = {"labels": counts, "n_sweeps": found.n_sweeps, "source": found.source}
-        run.add({"kind": "labels", **given, "predicted": found.counts()})
+        others = found.labels[~labeled_rows(cast("Any", rows.labels))]
+        never = [name for name in counts if len(others) and name not in set(others.tolist())]
+        run.add({"kind": "labels", **given, "predicted": found.counts(), "never": never})
 
 
 def _changed(path: Path) -> ValueError:
@@ -467,8 +533,6 @@ def _changed(path: Path) -> ValueError:
 def _checksum(rows: Rows) -> int:
     """CRC-32 of the rows and their labels."""
     if hasattr(rows.X, "columns"):
-        import pandas as pd
-
         held = pd.util.hash_pandas_object(rows.X, index=False).to_numpy()
         total = zlib.crc32(repr(rows.names).encode(), zlib.crc32(held.tobytes()))
     else:

@@ -148,7 +148,7 @@ def evaluated(
         methods = _ensemble_methods(model, columns, labeled, random_state)
     with warnings.catch_warnings():
         # In tables of few values equal rows with different labels are common, in every episode.
-        warnings.filterwarnings("ignore", message=r"\d+ distinct rows have several labels")
+        warnings.filterwarnings("ignore", message=r"distinct rows with several labels")
         # Episodes depend on the labels and the seed alone: all calls have the same ones.
         found = [
             few_shot(

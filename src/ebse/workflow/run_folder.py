@@ -251,8 +251,14 @@ def _is_table(*types: Any) -> Any:
 
 
 def _is_accuracy(x: Any) -> bool:
-    """Whether it is how, right answers, and all answers."""
-    return _is_table(str, int, int)([x]) and x[0] in ACCURACIES and 0 <= x[1] <= x[2] and x[2] > 0
+    """Whether it is how, and for each class right answers and all."""
+    return (
+        _is_table(str, list)([x])
+        and x[0] in ACCURACIES
+        and _is_table(str, int, int)(x[1])
+        and len(x[1]) > 0
+        and all(0 <= right <= n and n > 0 for _, right, n in x[1])
+    )
 
 
 NUMBER = (int, float)
@@ -266,6 +272,7 @@ FIELDS = {
     "labels": {
         "labels": _is_counts,
         "predicted": _is_counts,
+        "never": lambda x: isinstance(x, list) and all(isinstance(name, str) for name in x),
         "n_sweeps": _is_count,
         "source": lambda x: x in SOURCES,
     },
@@ -281,6 +288,7 @@ FIELDS = {
         "votes": _is_table(str, list),
         "far": lambda x: _is_table(int, NUMBER)(x) and all(n > 0 for n, _ in x),
         "label_next": _is_rows,
+        "contents": lambda x: _is_table(list, list)([x]) and all(isinstance(line, list) for line in x[1]),
     },
     "training": {
         "model": lambda x: isinstance(x, str),
@@ -296,7 +304,7 @@ FIELDS = {
     },
 }
 """Fields of the results that fits and experiments share, for files that somebody edited."""
-OPTIONAL = ("n_sweeps", "seconds", "baseline")
+OPTIONAL = ("never", "n_sweeps", "seconds", "baseline")
 """Fields that may be absent."""
 
 
