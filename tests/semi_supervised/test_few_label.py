@@ -799,6 +799,25 @@ def test_indices_are_no_rows(held: FewLabelClassifier) -> None:
         held.relabel([1, 2], ["a", "b"])
 
 
+@pytest.mark.usefixtures("small")
+def test_a_few_words_among_numbers() -> None:
+    """They are missing, columns_ says so, and only new ones warn."""
+    rows, y = numbers()
+    frame = pd.DataFrame(rows, columns=list("abc")).astype({"a": object})
+    frame.loc[1, "a"] = "broken"
+    fitted = FewLabelClassifier(random_state=0).fit(frame, y)
+    kind, why = fitted.columns_.set_index("column").loc["a"]
+    assert (kind, "1 missing, 1 of them words such as 'broken'" in why) == ("quantity", True)
+    gap = frame.assign(a=pd.to_numeric(frame["a"], errors="coerce"))
+    np.testing.assert_array_equal(
+        FewLabelClassifier(random_state=0).fit(gap, y).predict(gap), fitted.predict(gap)
+    )
+    with pytest.warns(
+        UserWarning, match="column 'a' held numbers in fit, and 'broken' is none: 1 such entries"
+    ):
+        np.testing.assert_array_equal(fitted.predict(frame), fitted.predict(gap))
+
+
 def test_words_of_another_case_are_the_same_level(held: FewLabelClassifier) -> None:
     loud = NEW.assign(color=[None if x is None else x.upper() for x in NEW["color"]])
     np.testing.assert_array_equal(held.predict_proba(loud), held.predict_proba(NEW))

@@ -145,10 +145,11 @@ class Raw(NamedTuple):
     """Words among numbers or dates, which count as missing."""
 
 
-def raw(column: Column, name: Any, *, form: str | None = None) -> Raw:
+def raw(column: Column, name: Any, *, form: str | None = None, new: bool = True) -> Raw:
     """A column in a plain form; words that are numbers or dates are read, and infinities refused.
 
-    With ``form``, that of the column in ``fit``, entries that cannot be read so are missing, with a warning.
+    With ``form``, that of the column in ``fit``, entries that cannot be read so are missing; ``new`` rows
+    warn of them.
     """
     found = _plain(column, name, form)
     if form is None or form == WORD:
@@ -157,7 +158,7 @@ def raw(column: Column, name: Any, *, form: str | None = None) -> Raw:
     if found.form != form and {found.form, form} != {DAY, DAY_FIRST}:
         unread = [str(x) for x in found.values.dropna()]
         found = Raw(_none_of(form, found.values.index), form)
-    if unread:
+    if unread and new:
         what = "numbers" if form == NUMBER else "dates"
         warnings.warn(
             f"column {name!r} held {what} in fit, and {unread[0]!r} is none: {len(unread)} such entries "
@@ -693,13 +694,13 @@ class Table:
         parts = []
         missing = np.ones(len(frame), dtype=bool)
         if of_quantities:
-            values = _quantities(frame, of_quantities)
+            values = _quantities(frame, of_quantities, new=new)
             missing &= np.isnan(values).all(1)
             if new:
                 _warn_of_ranges(values, [c.name for c in of_quantities], self.coders[0])
             parts.append(self.coders[0](values))
         for c in others:
-            column, coder = _raw_values(frame, c), self.coders[c.coder]
+            column, coder = _raw_values(frame, c, new=new), self.coders[c.coder]
             missing &= column.isna().to_numpy()
             if new and isinstance(coder, Levels):
                 _warn_of_levels(column, c.name, coder)
@@ -817,7 +818,7 @@ def _warn_of_levels(values: Column, name: Any, coder: "Levels") -> None:
         )
 
 
-def _quantities(frame: pd.DataFrame, columns: list[Coded]) -> Array:
+def _quantities(frame: pd.DataFrame, columns: list[Coded], *, new: bool) -> Array:
     """Values of columns that are quantities (N, d)."""
     some = frame[[c.name for c in columns]]
     if all(getattr(dtype, "kind", "O") in "biuf" for dtype in some.dtypes):
@@ -825,11 +826,11 @@ def _quantities(frame: pd.DataFrame, columns: list[Coded]) -> Array:
         values: Array = some.to_numpy(dtype=np.float64)
         if not (np.abs(values) >= LARGEST).any():
             return values
-    return _stacked([_raw_values(frame, c) for c in columns])
+    return _stacked([_raw_values(frame, c, new=new) for c in columns])
 
 
-def _raw_values(frame: pd.DataFrame, column: Coded) -> Column:
-    return raw(frame[column.name], column.name, form=column.form).values
+def _raw_values(frame: pd.DataFrame, column: Coded, *, new: bool = False) -> Column:
+    return raw(frame[column.name], column.name, form=column.form, new=new).values
 
 
 def _found(column: Column, name: Any, wanted: str | None) -> tuple[Raw, Kind]:

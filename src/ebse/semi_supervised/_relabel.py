@@ -74,7 +74,7 @@ class Relabeled(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if isinstance(made, FewLabelClassifier):
                 labels = read_labels(y, len(y), unlabeled_label=made.unlabeled_label, more_unlabeled=True)
                 assert labels is not None
-                rows = made._rows_in(self._named(X)).take(labels.rows)
+                rows = made._rows_in(self._named(X), new=False).take(labels.rows)
                 self.classifier_: Any = made._with_labels(rows, labels)
             else:
                 self.classifier_ = made.relabel(self._named(X), y)

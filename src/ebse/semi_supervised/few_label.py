@@ -506,12 +506,12 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 wanted = None
         self._features = learned(wanted, views.standard, self._seed)
 
-    def _rows_in(self, X: Any) -> Rows:
-        """Rows X of the user, coded."""
+    def _rows_in(self, X: Any, *, new: bool = True) -> Rows:
+        """Rows X of the user, coded; ``new`` ones that differ from those of ``fit`` warn."""
         frame = self._frame(X, reset=False)
-        if self._scale:
+        if self._scale and new:
             warn_of_scale(self._scale, all_numbers(frame))
-        return self._rows_of(self._table(frame, new=True))
+        return self._rows_of(self._table(frame, new=new))
 
     def _rows_of(self, views: Views) -> Rows:
         spreads = {COLUMNS: views.standard, COMPONENTS: (views.ranks - self._center) @ self._axes.T}

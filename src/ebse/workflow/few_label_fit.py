@@ -82,7 +82,7 @@ def _cross_validated(model: "FewLabelClassifier", X: Any, y: Array, seed: int) -
     if np.unique(y, return_counts=True)[1].min() < N_FOLDS:
         return None
     folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=seed)
-    rows, target = model._rows_in(X), np.searchsorted(model.classes_, y)
+    rows, target = model._rows_in(X, new=False), np.searchsorted(model.classes_, y)
     found = np.zeros_like(target)
     with stage("cross-validation", total=N_FOLDS, unit="folds") as done, warnings.catch_warnings():
         warnings.filterwarnings("ignore", OF_LABELS[0], UserWarning)
@@ -102,7 +102,7 @@ def column_changes(model: "FewLabelClassifier", X: Any, *, seed: int) -> dict[An
     Of many columns only those are tried that split the trees most.
     """
     rng = np.random.default_rng(seed)
-    rows = model._rows_in(_taken(X, rng.permutation(len(X))[:N_PERMUTED]))
+    rows = model._rows_in(_taken(X, rng.permutation(len(X))[:N_PERMUTED]), new=False)
     places = model._table.places()
     if len(places) > MOST_COLUMNS:
         splits = model._supervised[TREES].importances
@@ -154,7 +154,7 @@ def far_rows(model: "FewLabelClassifier", labels: Array) -> list[tuple[int, floa
 
 def member_votes(model: "FewLabelClassifier", X: Any) -> dict[str, Array]:
     """The class of each row of X by each member alone and the class prior, as an index into the classes."""
-    rows = model._rows_in(X)
+    rows = model._rows_in(X, new=False)
     nothing: Any = [], []
     return {
         name: model._combined({name: p}, *nothing).argmax(1)

@@ -112,7 +112,7 @@ def checked(found: Predictions, rows: Rows, learned: npt.NDArray[np.bool_]) -> C
 def learned_rows(model: Any, rows: Rows, labeled: Labeled) -> npt.NDArray[np.bool_]:
     """Which rows equal a labeled row of the fit, of the same label if the model is an ensemble's."""
     if is_few_label(model):
-        found: npt.NDArray[np.bool_] = model._find_labels_of(model._rows_in(rows.X))[0]
+        found: npt.NDArray[np.bool_] = model._find_labels_of(model._rows_in(rows.X, new=False))[0]
         return found
     learned = {(row.tobytes(), label) for row, label in zip(*labeled, strict=True)}
     X = rows.X.astype(labeled.X.dtype, copy=False)
@@ -184,7 +184,10 @@ def _few_label_methods(model: Any, labeled: Labeled) -> list[tuple[dict[str, Any
     relabeled = Relabeled(FrozenEstimator(model), class_prior=prior)
     X = labeled.X.to_numpy(dtype=object) if hasattr(labeled.X, "columns") else labeled.X
     plain = {PLAIN: LogisticRegression(max_iter=1000)}
-    return [({"FewLabelClassifier": relabeled}, X), (plain, model._rows_in(labeled.X).views.standard)]
+    return [
+        ({"FewLabelClassifier": relabeled}, X),
+        (plain, model._rows_in(labeled.X, new=False).views.standard),
+    ]
 
 
 def _ensemble_methods(
