@@ -5,10 +5,18 @@ from contextlib import AbstractContextManager
 
 import pytest
 import torch
+from threadpoolctl import threadpool_info, threadpool_limits
 from torch import Tensor
 
 from ebse import _threads
-from ebse._threads import FastestThreads, one_thread, same_on_threads, threads, threads_for
+from ebse._threads import (
+    FastestThreads,
+    one_thread,
+    same_on_threads,
+    threads,
+    threads_for,
+    threads_for_entries,
+)
 from ebse.kernels import products
 from ebse.laws import Bernoulli, Gaussian, Law, Point
 from ebse.training import ContrastiveDivergence, EffectiveAscent, Training, initial_ensemble
@@ -158,3 +166,27 @@ def test_a_difference_in_the_last_bits_would_be_noticed(monkeypatch: pytest.Monk
     monkeypatch.setattr(products, "_hidden", inexact)
     found = trained(Point, ContrastiveDivergence(), 0.06, 0.0)
     assert not torch.equal(expected["W/x"], found["W/x"])
+
+
+def test_the_last_python_thread_restores_the_limit() -> None:
+    """Libraries have one limit for the process: it lasts until all that wanted it have left."""
+
+    def counts() -> set[int]:
+        return {pool["num_threads"] for pool in threadpool_info()}
+
+    limit = _threads._Limit()
+    with threadpool_limits(2):
+        before = counts()
+        assert max(before) == 2
+        limit.enter()
+        limit.enter()
+        limit.leave()
+        assert counts() == {1}
+        limit.leave()
+        assert counts() == before
+
+
+@pytest.mark.parametrize(("n", "expected"), [(_threads.FEW_ENTRIES - 1, 1), (_threads.FEW_ENTRIES, 2)])
+def test_small_tables_are_handled_on_one_thread(n: int, expected: int) -> None:
+    with threadpool_limits(2), threads_for_entries(n):
+        assert max(pool["num_threads"] for pool in threadpool_info()) == expected

@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING, final
+from threading import Lock
+from typing import TYPE_CHECKING, Any, final
 
 from threadpoolctl import ThreadpoolController
 
@@ -29,12 +30,45 @@ SHORTEST, LONGEST = 0.5, 8.0
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Limit BLAS, OpenMP and torch, if it is loaded, to one thread; restore them afterwards."""
-    with _pools(len(sys.modules)).limit(limits=1):
+    _LIMIT.enter()
+    try:
         if "torch" not in sys.modules:
             yield
             return
         with threads(1):
             yield
+    finally:
+        _LIMIT.leave()
+
+
+@final
+class _Limit:
+    """The limit of BLAS and OpenMP, which holds for the whole process.
+
+    The first Python thread sets it, and the last one to leave restores what was before.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._n_inside = Lock(), 0
+        self._held: Any = None
+
+    def enter(self) -> None:
+        """Set the limit, unless it is set."""
+        with self._lock:
+            if self._n_inside == 0:
+                self._held = _pools(len(sys.modules)).limit(limits=1)
+            self._n_inside += 1
+
+    def leave(self) -> None:
+        """Restore what was before, if this is the last one."""
+        with self._lock:
+            self._n_inside -= 1
+            if self._n_inside == 0:
+                self._held.restore_original_limits()
+                self._held = None
+
+
+_LIMIT = _Limit()
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """A user's own data, from the file to predictions, and runs that are stopped and resumed."""
 
 import csv
+import gzip
 import json
 import subprocess
 import sys
@@ -207,6 +208,32 @@ def test_columns_of_every_kind(folder: Path, monkeypatch: pytest.MonkeyPatch, ca
     (folder / "case.csv").write_text("Note,amount,day,color,code\nrain,5.1,03.01.2024,blue,00007\n")
     assert ran("predict runs/t case.csv", monkeypatch) == 2
     assert "got none named 'note', but 'Note'; rename" in capsys.readouterr().err
+
+
+def test_a_table_without_names(
+    folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    """The label comes first; another file may be compressed."""
+    lines = [line.split(",") for line in copied("all.csv", folder).read_text().splitlines()[1:]]
+    rows = [",".join([line[-1], *line[:-1]]) for line in lines]
+    (folder / "t.csv").write_text("\n".join(rows) + "\n")
+    with gzip.open(folder / "new.csv.gz", "wt") as file:
+        file.write("\n".join(rows[:20]) + "\n")
+    assert ran("fit t.csv --no-header --label 0", monkeypatch) == 0
+    found = answer("predict runs/t new.csv.gz", monkeypatch, capsys)
+    assert (found["n_rows"], found["n_learned"]) == (20, 20)
+    assert answer("evaluate runs/t --shots 1 --n-episodes 2", monkeypatch, capsys)["rows"]
+
+
+def test_labels_that_cannot_be_held_back_are_refused_before_anything_is_deleted(
+    folder: Path, copied: Copy, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    copied("few", folder)
+    copied("few.csv", folder)
+    before = held(folder)
+    assert ran("fit few.csv --label kind --out few --force --hold-back 0.5", monkeypatch) == 2
+    assert "hold_back must leave labels of every class" in capsys.readouterr().err
+    assert held(folder) == before
 
 
 @pytest.mark.filterwarnings("always:all.csv has")

@@ -246,6 +246,7 @@ MEMBERS: dict[str, Any] = {
     "prior": [["$5_{x}", 0.4, 0.05], ["<b>&", 0.6, 0.05]],
     "accuracy": None,
     "n_chosen": 0,
+    "largest": ["<b>&", 2 / 3],
     "matters": [["<price>", 0.31]],
     "doubtful": [5, 6],
     "votes": [["trees", ["<b>&", "<b>&"]], ["logistic regression", ["$5_{x}", "<b>&"]]],
@@ -337,7 +338,7 @@ def test_a_page_says_how_accurate_the_model_is(n_chosen: int, biased: bool, tmp_
     text = Page(write_report([run], tmp_path / "r.html")).text
     assert "90.0%, 95 % interval 78.6% to 95.7% (cross-validation over 50 labels)." in text
     assert "Too few labels" not in text
-    assert "Always answering <b>& would be right for 80.0%." in text
+    assert "Always answering <b>& would be right for 66.7%." in text
     assert ("Biased: 2 of the labeled rows were suggested" in text) is biased
 
 

@@ -167,7 +167,7 @@ def test_one_order_of_day_and_month_in_all_rows(pattern: str) -> None:
     found = raw(written, "x")
     assert (found.values == expected).all()
     for i in range(20):
-        assert raw(written.iloc[[i]], "x", form=found.form).values.iloc[0] == expected[i]
+        assert raw(written.iloc[[i]], "x", form=found.form, style=found.style).values.iloc[0] == expected[i]
 
 
 def test_dates_that_contradict_each_other_are_words() -> None:

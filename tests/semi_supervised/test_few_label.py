@@ -818,6 +818,42 @@ def test_a_few_words_among_numbers() -> None:
         np.testing.assert_array_equal(fitted.predict(frame), fitted.predict(gap))
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: f"{x:.{2 + int(10 * x) % 2}f}".replace(".", ","),
+        lambda x: f"{x:.1f} kg",
+        lambda x: f"${1000 * x:,.0f}",
+        lambda x: f"{1 + int(7 * abs(x)) % 12}/{1 + int(90 * abs(x)) % 28}/2024",
+        lambda x: f"{1 + int(90 * abs(x)) % 28}.{1 + int(7 * abs(x)) % 12}.2024",
+    ],
+)
+@pytest.mark.usefixtures("small")
+def test_words_mean_the_same_alone_as_together(write: Any) -> None:
+    """The style of numbers and dates is that of fit, whatever the other rows of a call are."""
+    rows, y = numbers()
+    frame = pd.DataFrame(rows, columns=list("abc"))
+    frame["word"] = [write(x) for x in frame.pop("a")]
+    fitted = FewLabelClassifier(random_state=0).fit(frame, y)
+    assert dict(fitted.columns_[["column", "kind"]].to_numpy())["word"] in ("quantity", "date")
+    together = fitted._rows_in(frame).views.standard
+    alone = np.concatenate([fitted._rows_in(frame.iloc[[i]]).views.standard for i in range(len(frame))])
+    np.testing.assert_array_equal(alone, together)
+
+
+@pytest.mark.usefixtures("small")
+def test_labels_of_rows_may_be_repeated() -> None:
+    rows, y = numbers()
+    frame = pd.DataFrame(rows, columns=list("abc"))
+    frame["word"] = [f"{x:.1f} kg" for x in frame.pop("a")]
+    frame["day"] = [f"{1 + i % 28}-Mar-2024" for i in range(len(frame))]
+    expected = FewLabelClassifier(random_state=0).fit(frame, y).predict_proba(frame)
+    frame.index = pd.Index([0] * len(frame))
+    np.testing.assert_array_equal(
+        FewLabelClassifier(random_state=0).fit(frame, y).predict_proba(frame), expected
+    )
+
+
 def test_words_of_another_case_are_the_same_level(held: FewLabelClassifier) -> None:
     loud = NEW.assign(color=[None if x is None else x.upper() for x in NEW["color"]])
     np.testing.assert_array_equal(held.predict_proba(loud), held.predict_proba(NEW))

@@ -117,7 +117,11 @@ def test_interval_of_the_accuracy(n_right: int, n: int) -> None:
 
 
 def test_accuracy_in_words() -> None:
-    members = {"accuracy": ["cross-validation", [["a", 25, 25], ["b", 20, 25]]], "n_chosen": 0}
+    members = {
+        "accuracy": ["cross-validation", [["a", 25, 25], ["b", 20, 25]]],
+        "n_chosen": 0,
+        "largest": ["a", 0.5],
+    }
     said = accuracy_sentence(members)
     assert said.startswith("90.0%, 95 % interval 78.6% to 95.7% (cross-validation over 50 labels)")
     assert "Biased" not in said
@@ -125,7 +129,7 @@ def test_accuracy_in_words() -> None:
     assert "Always answering" not in said
     rare = ["held back", [["fraud", 0, 2], ["ok", 48, 48]]]
     assert "Always answering ok would be right for 96.0%." in accuracy_sentence(
-        {"accuracy": rare, "n_chosen": 0}
+        {"accuracy": rare, "n_chosen": 0, "largest": ["ok", 0.96]}
     )
     said = accuracy_sentence({"accuracy": None, "n_chosen": 0})
     assert said.startswith("too few labels to estimate accuracy")
@@ -184,7 +188,7 @@ def test_columns_that_matter(most: int, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(few_label_fit, "MOST_COLUMNS", most)
     frame, labels, _ = table()
     model = FewLabelClassifier(random_state=0).fit(frame, labels)
-    found = column_changes(model, frame, seed=0)
+    found = column_changes(model, seed=0)
     assert list(found) == ["size", "noise"][:most]
     # Two of three shuffled rows get a value of another group.
     assert found["size"] > 0.5
@@ -194,7 +198,7 @@ def test_columns_that_matter(most: int, monkeypatch: pytest.MonkeyPatch) -> None
 def test_votes_of_members() -> None:
     frame, labels, _ = table()
     model = FewLabelClassifier(random_state=0).fit(frame, labels)
-    votes = member_votes(model, frame[60:])
+    votes = member_votes(model, np.arange(60, len(frame)))
     assert set(votes) == set(model.members_["member"])
     all_votes = np.stack(list(votes.values()))
     unanimous = (all_votes == all_votes[0]).all(0)

@@ -55,7 +55,7 @@ def predict(
             f"count as wrong in the accuracy (labels of the run: {', '.join(sorted(known))})",
             stacklevel=2,
         )
-    learned = learned_rows(fitted.model, rows, fitted.labeled()) if given else None
+    learned = learned_rows(fitted, rows) if given else None
     found = predicted(fitted.model, fitted.columns, rows.X)
     write_predictions(path, rows, found)
     facts: dict[str, Any] = {"predictions": str(path), "n_rows": len(rows.X), "predicted": found.counts()}

@@ -22,6 +22,8 @@ DECIMAL_COMMA = re.compile(
     r"[-+]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?(e[-+]?\d+)?|[-+]?,\d+", re.ASCII | re.IGNORECASE
 )
 THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?", re.ASCII)
+MOST = 0.9
+"""Part of the entries that are numbers from which on those with a decimal comma are read so."""
 NUMBERS = (bool, int, float, decimal.Decimal, np.bool_, np.number)
 DATES = (datetime.date, np.datetime64)
 
@@ -63,6 +65,7 @@ def from_words(
     *,
     decimal_commas: bool = False,
     codes: bool = False,
+    raw: bool = False,
     clean: Callable[[str], str] = str.strip,
 ) -> Column:
     """A column of texts as numbers, if all are, otherwise as words.
@@ -77,6 +80,9 @@ def from_words(
         Whether 1,5 may be a number; 1,234 is one thousand and more otherwise.
     codes
         Whether numbers stay words, as postal codes do.
+    raw
+        Whether words that are not all numbers are for a classifier, which reads commas between thousands
+        itself, in every file as in that of the fit. Among other words decimal commas become points.
     clean
         Makes a word of a cell.
     """
@@ -87,16 +93,28 @@ def from_words(
     words = [clean(str(level)) for level in np.asarray(levels, dtype=object)]
     missing = [text.lower() in MISSING_WORDS for text in words]
     some = [text for text, none in zip(words, missing, strict=True) if not none]
-    read = None if codes else _reader_of(some, notes, decimal_commas=decimal_commas)
+    read = None if codes else _reader_of(some, notes, decimal_commas=decimal_commas, thousands=not raw)
     if read is None:
+        if raw and decimal_commas and not codes:
+            words = _with_points(words, some, notes)
         known: list[Any] = [None if none else text for text, none in zip(words, missing, strict=True)]
         return np.array([*known, None], dtype=object)[at]
     values = [np.nan if none else read(text) for text, none in zip(words, missing, strict=True)]
     return np.array([*values, np.nan], dtype=np.float64)[at]
 
 
+def _with_points(words: list[str], some: list[str], notes: list[str]) -> list[str]:
+    """Words with points for decimal commas, if most of the words that are not missing are such numbers."""
+    shown = [text for text in some if "," in text and DECIMAL_COMMA.fullmatch(text)]
+    n = sum(DECIMAL_COMMA.fullmatch(text) is not None for text in some)
+    if not shown or n < MOST * len(some):
+        return words
+    _note_once(notes, "numbers with decimal commas are read as numbers", shown[0], _with_comma(shown[0]))
+    return [repr(_with_comma(text)) if DECIMAL_COMMA.fullmatch(text) else text for text in words]
+
+
 def _reader_of(
-    words: list[str], notes: list[str], *, decimal_commas: bool
+    words: list[str], notes: list[str], *, decimal_commas: bool, thousands: bool
 ) -> Callable[[str], float | None] | None:
     """What reads all the words as numbers; None if nothing does."""
     if all(number(text) is not None for text in words):
@@ -107,7 +125,7 @@ def _reader_of(
     if decimal_commas and all(DECIMAL_COMMA.fullmatch(text) for text in words):
         _note_once(notes, "numbers with decimal commas are read as numbers", shown, _with_comma(shown))
         return _with_comma
-    if all(THOUSANDS.fullmatch(text) or number(text) is not None for text in words):
+    if thousands and all(THOUSANDS.fullmatch(text) or number(text) is not None for text in words):
         _note_once(notes, "commas between thousands are left out", shown, _with_thousands(shown))
         return _with_thousands
     return None
@@ -162,7 +180,7 @@ def from_objects(values: Column, notes: list[str], *, raw: bool) -> Column:
 def _from_texts(cells: Column, notes: list[str], *, raw: bool) -> Column:
     """Texts that were stored as such: codes are found in all of them."""
     codes = raw and any(is_code(str(cell).strip()) for cell in cells)
-    return from_words(np.asarray(cells, dtype=object), notes, codes=codes)
+    return from_words(np.asarray(cells, dtype=object), notes, codes=codes, raw=raw)
 
 
 def text_of(entry: Any) -> str | None:

@@ -214,6 +214,7 @@ class _Text:
         self.header = wanted.header
         self.literal = {at for at, name in enumerate(names) if name in ("", wanted.label, wanted.id)}
         """Columns whose entries stay texts."""
+        self.raw = wanted.raw
         self.codes = self._found_codes() if wanted.raw else set()
         self.table = self._read()
 
@@ -229,6 +230,7 @@ class _Text:
             self.notes,
             decimal_commas=self.lines.delimiter != ",",
             codes=at in self.codes,
+            raw=self.raw,
             clean=_cleaned,
         )
 

@@ -19,7 +19,7 @@ import pandas as pd
 from ebse import _archive
 from ebse._missing import MISSING_WORDS
 from ebse._validation import LARGEST
-from ebse.semi_supervised._words import Read, dates_in, numbers_in, read_dates, read_numbers
+from ebse.semi_supervised._words import MOST, dates_in, numbers_in, read_dates, read_numbers
 
 Array = npt.NDArray[Any]
 Column = Any
@@ -56,8 +56,8 @@ COMMON = "numbers on a common scale, as pixels are"
 UNLIKE, LEAST_UNLIKE = 0.5, 5
 """Part of the entries of a column of new rows that are unlike those of ``fit``, above which it warns; and
 entries that it takes."""
-FORMS = NUMBER, WORD, DAY, DAY_FIRST = "number", "word", "date", "date, day first"
-"""Forms of a column. Words with the day first, such as 01/02/2020, must be read so in other rows, too."""
+FORMS = NUMBER, WORD, DAY = "number", "word", "date"
+"""Forms of a column."""
 
 
 class Views(NamedTuple):
@@ -141,22 +141,24 @@ class Raw(NamedTuple):
     """float64, datetime64, or str objects; missing entries are NaN, NaT or None."""
     form: str
     """One of FORMS."""
-    unread: list[str] = []  # noqa: RUF012
+    style: str = ""
+    """How words were read as numbers or dates; see :class:`ebse.semi_supervised._words.Read`."""
+    unread: tuple[str, ...] = ()
     """Words among numbers or dates, which count as missing."""
 
 
-def raw(column: Column, name: Any, *, form: str | None = None, new: bool = True) -> Raw:
+def raw(column: Column, name: Any, *, form: str | None = None, style: str = "", new: bool = True) -> Raw:
     """A column in a plain form; words that are numbers or dates are read, and infinities refused.
 
-    With ``form``, that of the column in ``fit``, entries that cannot be read so are missing; ``new`` rows
-    warn of them.
+    With ``form`` and ``style``, those of the column in ``fit``, entries that cannot be read so are missing;
+    ``new`` rows warn of them.
     """
-    found = _plain(column, name, form)
+    found = _plain(column, name, form, style)
     if form is None or form == WORD:
         return found
     unread = found.unread
-    if found.form != form and {found.form, form} != {DAY, DAY_FIRST}:
-        unread = [str(x) for x in found.values.dropna()]
+    if found.form != form:
+        unread = tuple(str(x) for x in found.values.dropna())
         found = Raw(_none_of(form, found.values.index), form)
     if unread and new:
         what = "numbers" if form == NUMBER else "dates"
@@ -168,7 +170,7 @@ def raw(column: Column, name: Any, *, form: str | None = None, new: bool = True)
     return found
 
 
-def _plain(column: Column, name: Any, form: str | None) -> Raw:
+def _plain(column: Column, name: Any, form: str | None, style: str = "") -> Raw:
     """A column in ``form``, if it can be read so, or in its own form."""
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
@@ -183,17 +185,21 @@ def _plain(column: Column, name: Any, form: str | None) -> Raw:
     elif kind in "biuf":
         found = Raw(_finite(column.astype("float64"), name), NUMBER)
     else:
-        return _of_objects(column, name, form)
+        return _of_objects(column, name, form, style)
     return Raw(_as_words(found), WORD) if form == WORD else found
 
 
 def _as_words(found: Raw) -> Column:
     """Numbers or dates as words."""
     words = found.values.astype(object).where(found.values.notna(), None)
-    if found.form == NUMBER:
-        # 1.0 of a column that has become a float is the word 1.
-        return words.map(lambda x: None if x is None else str(int(x)) if x == int(x) else str(x))
-    return words.map(lambda x: None if x is None else str(x))
+    return words.map(lambda x: None if x is None else _word(x))
+
+
+def _word(entry: Any) -> str:
+    """An entry as a word; 1.0, of a column that has become a float, is the word 1."""
+    if isinstance(entry, (float, np.floating)) and float(entry).is_integer():
+        return str(int(entry))
+    return str(entry).strip()
 
 
 def _none_of(form: str, index: Any) -> Column:
@@ -201,7 +207,7 @@ def _none_of(form: str, index: Any) -> Column:
     return pd.Series(np.nan if form == NUMBER else pd.NaT, index=index)
 
 
-def _of_objects(column: Column, name: Any, form: str | None) -> Raw:
+def _of_objects(column: Column, name: Any, form: str | None, style: str) -> Raw:
     """A column of Python objects: numbers, dates or words."""
     entries = column.astype(object)
     missing = entries.isna()
@@ -219,35 +225,35 @@ def _of_objects(column: Column, name: Any, form: str | None) -> Raw:
             f"column {name!r} must hold words, numbers or dates, got {type(odd[0]).__name__}: each argument "
             "must be a string or a number; convert or drop it"
         )
-    words = entries.where(missing, entries.map(lambda x: str(x).strip()))
+    words = entries.where(missing, entries.map(_word))
     words = words.where(~words.map(lambda x: isinstance(x, str) and x.lower() in MISSING_WORDS), None)
     words = words.where(words.notna(), None)
-    return Raw(words, WORD) if form == WORD else _of_words(words, name, form)
+    return Raw(words, WORD) if form == WORD else _of_words(words, name, form, style)
 
 
-def _of_words(words: Column, name: Any, form: str | None) -> Raw:
+def _of_words(words: Column, name: Any, form: str | None, style: str) -> Raw:
     """Words as numbers or dates, if most are; if ``form`` says so, as many as are."""
-    some = words.dropna()
-    texts = some.to_list()
-    numbers = read_numbers(texts) if form == NUMBER else numbers_in(texts) if form is None else None
-    if numbers is not None and len(numbers.unread) < len(texts):
-        values = pd.Series(np.nan, index=words.index)
-        values[some.index] = np.array(numbers.values, dtype=np.float64)
-        return Raw(_finite(values, name), NUMBER, numbers.unread)
-    dates: tuple[Read, bool] | None
-    if form in (DAY, DAY_FIRST):
-        dates = read_dates(texts, day_first=form == DAY_FIRST)
-    else:
-        dates = dates_in(texts) if form is None else None
-    if dates is not None and len(dates[0].unread) < len(texts):
-        read, day_first = dates
-        written = pd.Series(None, index=words.index, dtype=object)
-        written[some.index] = read.values
-        found = pd.to_datetime(written, format="mixed", errors="coerce", utc=True).dt.tz_localize(None)
+    # By position: labels of rows may be repeated.
+    known = words.notna().to_numpy()
+    texts = words[known].to_list()
+    numbers = read_numbers(texts, style) if form == NUMBER else numbers_in(texts) if form is None else None
+    if numbers is not None and numbers.n_unread < len(texts):
+        values = np.full(len(words), np.nan)
+        values[known] = np.array(numbers.values, dtype=np.float64)
+        unread = tuple(text for text, x in zip(texts, numbers.values, strict=True) if x is None)
+        return Raw(_finite(pd.Series(values, index=words.index), name), NUMBER, numbers.style, unread)
+    dates = read_dates(texts, style) if form == DAY else dates_in(texts) if form is None else None
+    if dates is not None and dates.n_unread < len(texts):
+        written = np.full(len(words), None, dtype=object)
+        written[known] = dates.values
+        found = pd.to_datetime(pd.Series(written), format="mixed", errors="coerce", utc=True).dt.tz_localize(
+            None
+        )
+        found.index = words.index
         # Days such as February 30.
-        unread = words[words.notna() & found.isna()].to_list()
-        if form is not None or Read(texts, unread).mostly():
-            return Raw(found, DAY_FIRST if day_first else DAY, unread)
+        unread = tuple(words[known & found.isna().to_numpy()])
+        if form is not None or len(unread) <= len(texts) - MOST * len(texts):
+            return Raw(found, DAY, dates.style, unread)
     return Raw(words, WORD)
 
 
@@ -279,7 +285,7 @@ def kind_of(found: Raw, name: Any) -> Kind:
         if n < len(values):
             return Kind("binary", f"one value{gaps}: present or missing")
         return Kind("drop", "constant")
-    if found.form in (DAY, DAY_FIRST):
+    if found.form == DAY:
         return Kind("date", f"dates{gaps}")
     if n_levels == 2:
         return Kind("binary", f"two values{gaps}")
@@ -454,15 +460,15 @@ class Levels:
     def places(self, values: Column) -> npt.NDArray[np.intp]:
         """Position of each entry among the levels; then come all others, and missing entries.
 
-        Words of another case are the same, unless there are levels that differ by case alone.
+        Words of another case are the same, and so are 10.50 and 10.5, unless there are levels that differ by
+        this alone.
         """
         n = len(self.levels)
         at = pd.Index(self.levels).get_indexer(pd.Index(values.to_numpy()))
-        folded = pd.Index([x.casefold() if isinstance(x, str) else x for x in self.levels])
+        folded = pd.Index([_folded(x) for x in self.levels])
         other = (at < 0) & values.notna().to_numpy()
         if other.any() and folded.is_unique:
-            words = values[other].map(lambda x: x.casefold() if isinstance(x, str) else x)
-            at[other] = folded.get_indexer(pd.Index(words.to_numpy()))
+            at[other] = folded.get_indexer(pd.Index([_folded(x) for x in values[other]]))
         return np.where(values.isna().to_numpy(), n + 1, np.where(at < 0, n, at))
 
     def _indicators(self, values: Column) -> Array:
@@ -649,6 +655,8 @@ class Coded(NamedTuple):
     form: str
     coder: int
     """Index of its coder; −1 for a column that is dropped."""
+    style: str
+    """How its words are read as numbers or dates."""
 
 
 CODERS: dict[str, Any] = {"Quantities": Quantities, "Levels": Levels, "Dates": Dates, "Texts": Texts}
@@ -683,7 +691,7 @@ class Table:
                 else:
                     at = len(coders)
                     coders.append(coder)
-            coded.append(Coded(name, kind.kind, kind.why, one.form, at))
+            coded.append(Coded(name, kind.kind, kind.why, one.form, at, one.style))
         if not coders:
             raise _nothing_usable({c.name: c.why for c in coded})
         return cls(coded, coders)
@@ -773,7 +781,11 @@ class Table:
     def _require_consistent(self) -> None:
         """Refuse columns and coders of a file that do not belong together."""
         sound = all(
-            isinstance(c.name, (str, int)) and c.form in FORMS and type(c.coder) is int and c.coder >= -1
+            isinstance(c.name, (str, int))
+            and c.form in FORMS
+            and type(c.coder) is int
+            and c.coder >= -1
+            and isinstance(c.style, str)
             for c in self.columns
         )
         if not sound or len(set(self.names)) < len(self.names):
@@ -783,13 +795,23 @@ class Table:
         if sorted({c.coder for c in self.columns} - {-1}) != list(range(len(self.coders))) or not self.coders:
             raise ValueError(f"{len(self.coders)} coders for {len(self.columns)} columns")
         of_quantities, others = self._split()
-        forms = {Levels: (NUMBER, WORD), Dates: (DAY, DAY_FIRST), Texts: (WORD,)}
+        forms = {Levels: (NUMBER, WORD), Dates: (DAY,), Texts: (WORD,)}
         if not all(c.form in forms.get(type(self.coders[c.coder]), ()) for c in others):
             raise ValueError("a coder must belong to columns of its own form")
         if of_quantities:
             n = self.coders[0].facts.shape[1]
             if n != len(of_quantities) or any(c.form != NUMBER for c in of_quantities):
                 raise ValueError(f"a coder of {n} quantities for {len(of_quantities)} columns")
+
+
+def _folded(level: Any) -> Any:
+    """A level in lower case, or as a number if it is one."""
+    if not isinstance(level, str):
+        return level
+    try:
+        return str(float(level)) if level[:1] != "0" or level[:2] in ("0", "0.") else level
+    except ValueError:
+        return level.casefold()
 
 
 def _warn_of_ranges(values: Array, names: list[Any], coder: "Quantities") -> None:
@@ -830,7 +852,7 @@ def _quantities(frame: pd.DataFrame, columns: list[Coded], *, new: bool) -> Arra
 
 
 def _raw_values(frame: pd.DataFrame, column: Coded, *, new: bool = False) -> Column:
-    return raw(frame[column.name], column.name, form=column.form, new=new).values
+    return raw(frame[column.name], column.name, form=column.form, style=column.style, new=new).values
 
 
 def _found(column: Column, name: Any, wanted: str | None) -> tuple[Raw, Kind]:
@@ -838,7 +860,7 @@ def _found(column: Column, name: Any, wanted: str | None) -> tuple[Raw, Kind]:
     if wanted == "drop":
         return Raw(column, WORD), Kind("drop", "as given")
     one = _plain(column, name, WORD if wanted in ("category", "text") else None)
-    wanted_forms = {"quantity": (NUMBER,), "date": (DAY, DAY_FIRST)}.get(wanted or "", FORMS)
+    wanted_forms = {"quantity": (NUMBER,), "date": (DAY,)}.get(wanted or "", FORMS)
     if one.form not in wanted_forms:
         # As many entries as can be read so, where the user says that they are such.
         one = _plain(column, name, wanted_forms[0])
@@ -847,8 +869,7 @@ def _found(column: Column, name: Any, wanted: str | None) -> tuple[Raw, Kind]:
         if isinstance(column.dtype, pd.CategoricalDtype) and kind.kind in ("quantity", "count"):
             kind = Kind("category", "a category of pandas, of numbers")
         # One date, or none: whether there is one is all that matters.
-        coded_as_words = kind.kind == "binary" and one.form in (DAY, DAY_FIRST)
-        return Raw(_as_words(one), WORD) if coded_as_words else one, kind
+        return _plain(column, name, WORD) if kind.kind == "binary" and one.form == DAY else one, kind
     if kind.kind == "drop" and not kind.why.startswith("identifier"):
         return one, kind
     if one.form not in wanted_forms:

@@ -197,7 +197,11 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X_unlabeled : frame or array-like (M, D), default None
             Further rows, without labels.
         """
-        with shown(self.verbose), unchanged_on_error(self), threads_for_entries(_n_entries(X)):
+        with (
+            shown(self.verbose),
+            unchanged_on_error(self),
+            threads_for_entries(_n_entries(X) + _n_entries(X_unlabeled)),
+        ):
             return self._fit(X, y, X_unlabeled)
 
     def _fit(self, X: Any, y: Any, X_unlabeled: Any) -> Self:
@@ -756,7 +760,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 def _n_entries(X: Any) -> int:
     """Entries of a table; lists are small."""
-    return math.prod(getattr(X, "shape", ()))
+    return math.prod(getattr(X, "shape", (0,)))
 
 
 def _plain_columns(columns: Any) -> Any:

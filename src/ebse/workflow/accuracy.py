@@ -38,12 +38,6 @@ class Accuracy(NamedTuple):
         return sum(n for _, _, n in self.classes)
 
     @property
-    def largest(self) -> tuple[str, float]:
-        """The most frequent class, and its part: the accuracy of always answering so."""
-        name, _, n = max(self.classes, key=lambda line: line[2])
-        return name, n / self.n
-
-    @property
     def interval(self) -> tuple[float, float]:
         """Lower and upper end of Wilson's score interval.
 
@@ -83,7 +77,7 @@ def accuracy_sentence(members: dict[str, Any]) -> str:
         "cross-validation": f"cross-validation over {found.n} labels",
     }[found.how]
     said = f"{found.n_right / found.n:.1%}, 95 % interval {low:.1%} to {high:.1%} ({how})."
-    name, part = found.largest
+    name, part = members["largest"]
     if part > OFTEN:
         said += f" Always answering {name} would be right for {part:.1%}."
     if members["n_chosen"]:

@@ -39,7 +39,7 @@ def fit_few_label(
     """
     known = np.flatnonzero([label is not None for label in labels])
     y = np.array([str(labels[i]) for i in known])
-    held = _held_back(y, hold_back, seed)
+    held = held_back(y, hold_back, seed)
     taken = np.setdiff1d(np.arange(len(known)), held)
     first = np.full(len(labels), None, dtype=object)
     first[known[taken]] = y[taken]
@@ -49,13 +49,20 @@ def fit_few_label(
                 warnings.filterwarnings("ignore", text, UserWarning)
         model.fit(X, first)
     if len(held):
-        found = model.predict(_taken(X, known[held]))
+        found = model.classes_[_predicted(model, known[held])]
         model.relabel(None, labels)
         return Accuracy.counted("held back", y[held], found)
-    return _cross_validated(model, _taken(X, known), y, seed)
+    return _cross_validated(model, known, y, seed)
 
 
-def _held_back(y: Array, part: float, seed: int) -> Array:
+def _predicted(model: "FewLabelClassifier", rows: Array) -> Array:
+    """The classes that a model predicts for rows of ``fit``, given by their indices."""
+    some = model._kept_rows("an estimate of the accuracy").take(rows)
+    found: Array = model._combined(model._member_answers(some), *model._find_labels_of(some)).argmax(1)
+    return found
+
+
+def held_back(y: Array, part: float, seed: int) -> Array:
     """Positions of labels that are held back; the others must have every class."""
     if not part:
         return np.empty(0, dtype=np.intp)
@@ -72,8 +79,8 @@ def _held_back(y: Array, part: float, seed: int) -> Array:
     return np.sort(held)
 
 
-def _cross_validated(model: "FewLabelClassifier", X: Any, y: Array, seed: int) -> Accuracy | None:
-    """Accuracy by cross-validation over the labels; None where a class has too few.
+def _cross_validated(model: "FewLabelClassifier", known: Array, y: Array, seed: int) -> Accuracy | None:
+    """Accuracy by cross-validation over the labels of the ``known`` rows; None where a class has too few.
 
     Columns, clusters and features stay as they are: they are learned without labels.
     """
@@ -82,27 +89,27 @@ def _cross_validated(model: "FewLabelClassifier", X: Any, y: Array, seed: int) -
     if np.unique(y, return_counts=True)[1].min() < N_FOLDS:
         return None
     folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=seed)
-    rows, target = model._rows_in(X, new=False), np.searchsorted(model.classes_, y)
+    rows = model._kept_rows("cross-validation").take(known)
+    target = np.searchsorted(model.classes_, y)
     found = np.zeros_like(target)
     with stage("cross-validation", total=N_FOLDS, unit="folds") as done, warnings.catch_warnings():
         warnings.filterwarnings("ignore", OF_LABELS[0], UserWarning)
         for train, test in folds.split(target, target):
             labels = Labels(train, model.classes_, target[train])
             other = model._with_labels(rows.take(train), labels)
-            tested = rows.take(test)
-            p = other._combined(other._member_answers(tested), *other._find_labels_of(tested))
-            found[test] = p.argmax(1)
+            found[test] = _predicted(other, known[test])
             done(1)
     return Accuracy.counted("cross-validation", y, model.classes_[found])
 
 
-def column_changes(model: "FewLabelClassifier", X: Any, *, seed: int) -> dict[Any, float]:
+def column_changes(model: "FewLabelClassifier", *, seed: int) -> dict[Any, float]:
     """Which columns matter: for each, the part of rows whose predicted class changes if it is shuffled.
 
     Of many columns only those are tried that split the trees most.
     """
     rng = np.random.default_rng(seed)
-    rows = model._rows_in(_taken(X, rng.permutation(len(X))[:N_PERMUTED]), new=False)
+    kept = model._kept_rows("which columns matter")
+    rows = kept.take(rng.permutation(len(kept.views.standard))[:N_PERMUTED])
     places = model._table.places()
     if len(places) > MOST_COLUMNS:
         splits = model._supervised[TREES].importances
@@ -152,9 +159,9 @@ def far_rows(model: "FewLabelClassifier", labels: Array) -> list[tuple[int, floa
     return [(int(free[i]), float(relative[i])) for i in farthest if relative[i] >= FAR]
 
 
-def member_votes(model: "FewLabelClassifier", X: Any) -> dict[str, Array]:
-    """The class of each row of X by each member alone and the class prior, as an index into the classes."""
-    rows = model._rows_in(X, new=False)
+def member_votes(model: "FewLabelClassifier", rows_of_fit: Array) -> dict[str, Array]:
+    """The class of rows of ``fit`` by each member alone and the class prior, as an index into the classes."""
+    rows = model._kept_rows("votes").take(rows_of_fit)
     nothing: Any = [], []
     return {
         name: model._combined({name: p}, *nothing).argmax(1)
@@ -166,8 +173,3 @@ def _shuffled(view: Array, at: list[int], order: Array) -> Array:
     changed = view.copy()
     changed[:, at] = view[order][:, at]
     return changed
-
-
-def _taken(X: Any, rows: Array) -> Any:
-    """Some rows of a frame or an array."""
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]

@@ -4,6 +4,7 @@ With labels :class:`ebse.FewLabelClassifier`; without, and where a setting of it
 (:class:`ebse.RBSE`), with a classifier if there are labels. Torch is imported only for an ensemble.
 """
 
+import csv
 import shutil
 import warnings
 import zlib
@@ -19,7 +20,7 @@ from ebse._atomic import write_npz
 from ebse._estimators import other_scale, seed_of
 from ebse._stages import stage
 from ebse._threads import threads_for_entries
-from ebse.io import Rows, read_arrays, read_rows
+from ebse.io import Rows, read_arrays, read_cells, read_rows
 from ebse.io.arrays import damaged
 from ebse.io.rows import bad, listed
 from ebse.semi_supervised._columns import all_numbers, as_frame, column_kinds
@@ -31,6 +32,7 @@ from ebse.workflow.few_label_fit import (
     column_changes,
     far_rows,
     fit_few_label,
+    held_back,
     member_votes,
 )
 from ebse.workflow.fit_config import ENSEMBLE, FEW_LABEL, OF_ENSEMBLE, FitConfig
@@ -131,13 +133,7 @@ class Fitted(NamedTuple):
     def labeled(self) -> Labeled:
         """The labeled rows of the fit."""
         if (self.folder / LABELED_TABLE).exists():
-            path = self.folder / LABELED_TABLE
-            rows = read_rows(path, label=self.config.label, raw=True)
-            assert rows.labels is not None
-            names = list(getattr(self.model, "feature_names_in_", ()))
-            if list(rows.names) != names or not labeled_rows(rows.labels).all():
-                raise damaged(path)
-            return Labeled(rows.X, rows.labels.astype(str))
+            return self._labeled_table()
         path = self.folder / LABELED
         X, y = read_arrays(path, "X", "y").values()
         may_miss = self.columns is None or self.config.missing
@@ -165,7 +161,8 @@ class Fitted(NamedTuple):
         labels: bool = False,
     ) -> Rows:
         """Rows of another file with the columns of the run, and labels where it has some."""
-        config, alike = self.config, data.suffix == Path(self.config.data).suffix
+        config = self.config
+        alike = _format(data) == _format(Path(config.data))
         options: dict[str, Any] = {
             "label": config.label if labels else None,
             "id": config.id,
@@ -185,6 +182,21 @@ class Fitted(NamedTuple):
         rows = read_rows(data, **options, only=self.columns.names, missing=config.missing)
         self.columns.require_scale(rows)
         return rows
+
+    def _labeled_table(self) -> Labeled:
+        """The labeled rows of a table, as words: the model knows how to read them."""
+        path = self.folder / LABELED_TABLE
+        try:
+            header, *lines = read_cells(path)
+        except (ValueError, OSError, csv.Error):
+            raise damaged(path) from None
+        names = [str(name) for name in getattr(self.model, "feature_names_in_", ())]
+        whole = header[:-1] == names and all(len(line) == len(header) and line[-1] for line in lines)
+        if not whole or not lines:
+            raise damaged(path)
+        cells = np.array(lines, dtype=object)
+        X = pd.DataFrame(cells[:, :-1], columns=names)
+        return Labeled(X.where(X != "", None), cells[:, -1].astype(str))
 
     def _columns_of_run(self, rows: Rows) -> Rows:
         """Rows with the columns of the run alone; a missing one is refused, others are left out and said."""
@@ -218,6 +230,12 @@ class Fitted(NamedTuple):
             )
         kept = [name for name in names if name in rows.names]
         return rows._replace(X=rows.X[kept], names=tuple(kept))
+
+
+def _format(path: Path) -> str:
+    """The format of a file: all tables in text are alike."""
+    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    return "text" if suffix.lower() in (".csv", ".tsv") else suffix.lower()
 
 
 def begin(config: FitConfig, folder: Path, *, force: bool) -> tuple[Run, Plan]:
@@ -383,11 +401,12 @@ def _planned(config: FitConfig) -> Plan:
         require_classes(rows)
     if model == FEW_LABEL:
         assert rows.labels is not None
+        given = rows.labels[labeled_rows(rows.labels)].astype(str)
+        held_back(given, config.hold_back, config.random_state)
         if isinstance(settings["class_prior"], dict):
             from ebse.semi_supervised._class_prior import prior_probabilities
 
-            classes = np.unique(rows.labels[labeled_rows(rows.labels)].astype(str))
-            prior_probabilities(settings["class_prior"], classes)
+            prior_probabilities(settings["class_prior"], np.unique(given))
         found = column_kinds(as_frame(rows.X), settings["columns"])
         return Plan(rows, None, {name: kind for name, (_, kind) in found.items()})
     columns = Columns.found_in(rows, split=config.split)
@@ -465,7 +484,7 @@ def _few_label(run: Run, rows: Rows) -> tuple[Any, Predictions]:
         accuracy = fit_few_label(model, rows.X, rows.labels, hold_back=config.hold_back, seed=seed)
         with stage("prediction"):
             found = Predictions(model.classes_, model.label_distributions_, MEMBERS, 0)
-        matters = {} if rows.shape is not None else column_changes(model, rows.X, seed=seed)
+        matters = {} if rows.shape is not None else column_changes(model, seed=seed)
         if not run.has(kind="members"):
             run.add(_explained(run, model, rows, found, accuracy, matters))
     return model, found
@@ -480,8 +499,7 @@ def _explained(
     chosen = [n for n in _suggested(run.rows) if n <= len(known) and known[n - 1]]
     free = np.flatnonzero(~known)
     doubtful = free[np.argsort(found.probabilities[free].max(1), kind="stable")[:N_DOUBTFUL]]
-    some = rows.X.iloc[doubtful] if hasattr(rows.X, "iloc") else rows.X[doubtful]
-    votes = member_votes(model, some) if len(doubtful) else {}
+    votes = member_votes(model, doubtful) if len(doubtful) else {}
     names = [str(name) for name in model.classes_]
     label_next = (model.suggest(N_NEXT) + 1).tolist() if len(free) else []
     return {
@@ -491,6 +509,7 @@ def _explained(
         "prior": [[str(name), p, error] for name, p, error in model.class_prior_.itertuples(index=False)],
         "accuracy": None if accuracy is None else list(accuracy),
         "n_chosen": len(chosen),
+        "largest": _largest(rows.labels[known]),
         "matters": [[str(name), part] for name, part in matters.items()],
         "doubtful": (doubtful + 1).tolist(),
         "votes": [[name, [names[i] for i in of]] for name, of in votes.items()],
@@ -500,6 +519,12 @@ def _explained(
     }
 
 
+def _largest(labels: Any) -> list[Any]:
+    """The most frequent label, and its part: the accuracy of always answering so."""
+    names, counts = np.unique(labels.astype(str), return_counts=True)
+    return [str(names[counts.argmax()]), float(counts.max() / counts.sum())]
+
+
 def _contents(rows: Rows, columns: list[Any], numbers: list[int]) -> list[Any]:
     """The columns of rows (from 1) that matter most: their names, and the entries of each row."""
     if not hasattr(rows.X, "columns"):
@@ -507,7 +532,7 @@ def _contents(rows: Rows, columns: list[Any], numbers: list[int]) -> list[Any]:
     shown = columns[:N_CONTENTS]
     some = rows.X[shown].iloc[[n - 1 for n in numbers]]
     lines = [
-        ["" if pd.isna(x) else f"{x:g}" if isinstance(x, float) else str(x)[:LONGEST] for x in line]
+        ["" if pd.isna(x) else f"{x:.15g}" if isinstance(x, float) else str(x)[:LONGEST] for x in line]
         for line in some.itertuples(index=False, name=None)
     ]
     return [[str(name) for name in shown], lines]

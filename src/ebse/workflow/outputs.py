@@ -55,6 +55,9 @@ def write_predictions(path: Path, rows: Rows, found: Predictions) -> None:
 
 def write_labeled(path: Path, X: Any, y: Any, label: str) -> None:
     """A line for each row of the frame X, with its label in the last column; missing entries are empty."""
+    days = X.select_dtypes("timedelta")
+    # As the classifier reads them.
+    X = X.assign(**{name: days[name].dt.total_seconds() / 86_400 for name in days})
     rows = X.astype(object).where(X.notna(), "").itertuples(index=False, name=None)
     write_table(
         path, [*map(str, X.columns), label], ([*row, word] for row, word in zip(rows, y, strict=True))

@@ -109,11 +109,13 @@ def checked(found: Predictions, rows: Rows, learned: npt.NDArray[np.bool_]) -> C
     return Checked(len(right), int((known & learned).sum()), float(right.mean()) if len(right) else None)
 
 
-def learned_rows(model: Any, rows: Rows, labeled: Labeled) -> npt.NDArray[np.bool_]:
-    """Which rows equal a labeled row of the fit, of the same label if the model is an ensemble's."""
+def learned_rows(fitted: Any, rows: Rows) -> npt.NDArray[np.bool_]:
+    """Which rows equal a labeled row of a fitted run, of the same label if its model is an ensemble's."""
+    model = fitted.model
     if is_few_label(model):
         found: npt.NDArray[np.bool_] = model._find_labels_of(model._rows_in(rows.X, new=False))[0]
         return found
+    labeled: Labeled = fitted.labeled()
     learned = {(row.tobytes(), label) for row, label in zip(*labeled, strict=True)}
     X = rows.X.astype(labeled.X.dtype, copy=False)
     assert rows.labels is not None

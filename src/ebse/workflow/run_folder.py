@@ -283,6 +283,7 @@ FIELDS = {
         "prior": _is_table(str, NUMBER, NUMBER),
         "accuracy": lambda x: x is None or _is_accuracy(x),
         "n_chosen": _is_count,
+        "largest": lambda x: _is_table(str, NUMBER)([x]),
         "matters": _is_table(str, NUMBER),
         "doubtful": _is_rows,
         "votes": _is_table(str, list),
