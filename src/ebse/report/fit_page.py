@@ -19,8 +19,8 @@ MAX_ROWS, MAX_LETTERS, MAX_LISTED = 12, 24, 100
 MODELS = {
     "members": (
         "few-label classifier",
-        "Several classifiers answer together: label propagation over clusters of all rows, logistic "
-        "regression, and trees (FewLabelClassifier).",
+        "Class probabilities are the weighted mean of those of several classifiers: label propagation over "
+        "clusters of all rows, logistic regression, and trees (FewLabelClassifier).",
     ),
     "draws": (
         "ensemble, sampled models",
@@ -127,16 +127,16 @@ def _accuracy(members: Row) -> list[Part]:
     if members["accuracy"] is not None:
         parts.append(
             Text(
-                "This is the part of right answers among rows that are chosen like the labeled ones. It is "
-                "that of all rows if the labeled rows were chosen at random."
+                "Part of correct predictions among rows that are chosen like the labeled ones. It holds for "
+                "all rows if the labeled ones were chosen at random."
             )
         )
-        lines: list[Line] = [("class", "labels tested", "right", "recall")]
+        lines: list[Line] = [("class", "labels tested", "correct", "recall")]
         lines += [
             (name, f"{n:,}", f"{right:,}", f"{right / n:.0%}")
             for name, right, n in Accuracy(*members["accuracy"]).classes
         ]
-        parts.append(Table("Right answers of each class", lines))
+        parts.append(Table("Recall by class", lines))
     return parts
 
 
@@ -204,11 +204,11 @@ def _rows_of_members(head: Line, lines: list[list[str]], members: Row, note: str
     parts: list[Part] = []
     to_label = _numbered(lines, members["label_next"])
     if to_label:
-        reason = "Labels of these rows inform most about other rows."
+        reason = "Each row represents a cluster without a label, so its probability can be high."
         names, contents = members["contents"]
         found = _rows(head, to_label)
         if names and len(contents) == len(to_label):
-            reason += " With their entries in the columns that matter most."
+            reason += " The last columns are those that matter most."
             found = [(*a, *map(str, b)) for a, b in zip(found, [names, *contents], strict=False)]
         parts += [
             Heading("What to label next"),
@@ -269,8 +269,8 @@ def _reasons(members: Row) -> list[Part]:
                 "columns",
                 partial(drawings.column_bars, matters),
                 "Rows predicted as another class if a column is shuffled",
-                "How many of the rows, 300 at most, are predicted as another class if the entries of one "
-                "column are shuffled among them. Columns that say the same share their effect."
+                "Permutation importance: rows, of 300 at most, that are predicted as another class if the "
+                "column is shuffled. Columns with the same information share their effect."
                 + (f" The {drawings.MAX_COLUMNS} largest." if len(matters) > drawings.MAX_COLUMNS else ""),
                 partial(drawings.column_bars, matters, narrow=True),
             ),
@@ -284,8 +284,10 @@ def _reasons(members: Row) -> list[Part]:
     prior += [(name, f"{p:.2f}", f"{error:.2f}") for name, p, error in members["prior"]]
     return [
         *parts,
-        Heading("How the answer is made"),
-        Table("Members and their weights", weights, "Class probabilities are the weighted mean of theirs."),
+        Heading("How predictions are made"),
+        Table(
+            "Members and their weights", weights, "Class probabilities are the weighted mean of the members'."
+        ),
         Table("Class frequencies among rows without a label", prior, "As the model assumes them."),
         Table("What was done with each column", columns[: MAX_LISTED + 1], _more(columns)),
     ]
@@ -293,7 +295,11 @@ def _reasons(members: Row) -> list[Part]:
 
 def _more(columns: list[Line]) -> str:
     left = len(columns) - 1 - MAX_LISTED
-    return f"And {left} more columns." if left > 0 else "Wrong? Give another kind with --column NAME=KIND."
+    return (
+        f"And {left} more columns."
+        if left > 0
+        else "Wrong? Set it with --column NAME=KIND: quantity, category, date, text or drop."
+    )
 
 
 def _predictions(path: Path) -> tuple[list[str], list[list[str]]]:

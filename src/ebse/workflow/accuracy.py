@@ -82,7 +82,7 @@ def accuracy_sentence(members: dict[str, Any]) -> str:
         said += f" Always answering {name} would be right for {part:.1%}."
     if members["n_chosen"]:
         said += (
-            f" Biased: {members['n_chosen']} of the labeled rows were suggested by the model, and such rows "
-            "are harder than others."
+            f" Biased: {members['n_chosen']} of the labeled rows were suggested by the model, not chosen at "
+            "random; such rows are harder than others."
         )
     return said

@@ -38,7 +38,7 @@ class FitConfig:
     folder of images."""
     _: KW_ONLY
     label: Annotated[str | None, _LABELS] = None
-    """Column of the class labels. Leave it empty where a row has no label. For a folder of images: "folder",
+    """Column of the class labels; cells of rows without a label are empty. For a folder of images: "folder",
     if each class has a subfolder."""
     unlabeled_label: Annotated[str | None, _LABELS] = None
     """Label that marks rows without one, such as -1, where it is not simply missing."""
@@ -49,8 +49,8 @@ class FitConfig:
     """Class frequencies among the unlabeled rows: estimate, equal, labels (as among the labels), or, if you
     know them, for example a=0.2,b=0.8."""
     hold_back: Annotated[float, _LABELS] = 0.0
-    """Part of the labels, chosen at random, by which accuracy is estimated, such as 0.2. The final model
-    learns from all labels. Without it accuracy is cross-validated, if every class has 5 labels."""
+    """Fraction of the labels, such as 0.2 and at least 10, that is held back at random to estimate accuracy.
+    The final model learns from all labels. Without it accuracy is cross-validated, if every class has 5."""
     column: Annotated[tuple[str, ...], _DATA] = ()
     """Kinds of columns where the automatic choice is wrong, such as zip=category: quantity, category, date,
     text or drop."""
