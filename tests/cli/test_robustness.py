@@ -213,6 +213,7 @@ SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8)
 """Of random edits: one of each in every run of the tests, the others with the slow ones."""
 
 
+@pytest.mark.filterwarnings("ignore:rows.csv has columns")
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("run", ["run", "few"])
 def test_edited_results_never_end_in_a_traceback(
