@@ -147,12 +147,15 @@ def test_an_estimate_from_suggested_rows_is_marked_as_biased(
     few = (folder / "few.csv").read_text().splitlines()
     others = [n for n in range(5, 61) if n not in label_next][:20]
     for rows, n_biased in ((label_next, len(label_next)), ([*label_next, *others], None)):
-        lines = [whole[n] if n in rows else line for n, line in enumerate(few)]
-        (folder / "few.csv").write_text("\n".join(lines) + "\n")
+        header, *lines = (whole[n] if n in rows else line for n, line in enumerate(few))
+        # Rows are recognized by their entries: people sort their tables.
+        (folder / "few.csv").write_text("\n".join([header, *lines[::-1]]) + "\n")
         assert ran("fit few.csv --label kind --out run --force", monkeypatch) == 0
         said = capsys.readouterr().out
         assert "Biased: " in said
-        assert n_biased is None or f"Biased: {n_biased} of the labeled rows were suggested" in said
+        # Equal rows have the same key.
+        found = int(said.partition("Biased: ")[2].partition(" ")[0])
+        assert n_biased is None or n_biased <= found < n_biased + 4
     # Another table in the same folder begins anew.
     copied("all.csv", folder)
     assert ran("fit all.csv --label kind --out run --force", monkeypatch) == 0

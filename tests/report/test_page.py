@@ -252,6 +252,7 @@ MEMBERS: dict[str, Any] = {
     "votes": [["trees", ["<b>&", "<b>&"]], ["logistic regression", ["$5_{x}", "<b>&"]]],
     "far": [[4, 3.25]],
     "label_next": [6, 4],
+    "next_keys": [11, 22],
     "contents": [["<price>"], [["12"], ["13.5"]]],
 }
 """What the classifier for few labels says about its answer."""

@@ -246,7 +246,7 @@ def begin(config: FitConfig, folder: Path, *, force: bool) -> tuple[Run, Plan]:
     lock, suggested = _cleared(folder, config, force=force) if (folder / CONFIG).exists() else (None, [])
     run = Run(folder, EXPERIMENT, config, data=_checksum(plan.rows), lock=lock)
     if suggested:
-        run.add({"kind": "suggested", "rows": suggested})
+        run.add({"kind": "suggested", "keys": suggested})
     return run, plan
 
 
@@ -465,11 +465,19 @@ def _cleared(folder: Path, config: FitConfig, *, force: bool) -> tuple[Lock, lis
 
 
 def _suggested(results: list[dict[str, Any]]) -> list[int]:
-    """Rows (from 1) that a run, or one in its place before, suggested for labeling."""
+    """Keys of the rows that a run, or one in its place before, suggested for labeling."""
     found: set[int] = set()
     for row in results:
-        found |= set(row["rows"] if row["kind"] == "suggested" else row.get("label_next", ()))
+        found |= set(row["keys"] if row["kind"] == "suggested" else row.get("next_keys", ()))
     return sorted(found)
+
+
+def _keys(X: Any) -> list[int]:
+    """A number for each row that depends on its entries alone: tables may be sorted between two fits."""
+    if hasattr(X, "columns"):
+        # JSON has no whole numbers of 64 bits.
+        return [int(key) for key in pd.util.hash_pandas_object(X, index=False).to_numpy() >> np.uint64(12)]
+    return [zlib.crc32(row.tobytes()) for row in np.ascontiguousarray(X)]
 
 
 def _few_label(run: Run, rows: Rows) -> tuple[Any, Predictions]:
@@ -496,7 +504,8 @@ def _explained(
     """What the page says about the answer, and why it is what it is."""
     assert rows.labels is not None
     known = labeled_rows(rows.labels)
-    chosen = [n for n in _suggested(run.rows) if n <= len(known) and known[n - 1]]
+    keys = np.array(_keys(rows.X))
+    n_chosen = int(np.isin(keys[known], _suggested(run.rows)).sum())
     free = np.flatnonzero(~known)
     doubtful = free[np.argsort(found.probabilities[free].max(1), kind="stable")[:N_DOUBTFUL]]
     votes = member_votes(model, doubtful) if len(doubtful) else {}
@@ -508,13 +517,14 @@ def _explained(
         "members": [[name, weight, why] for name, weight, why in model.members_.itertuples(index=False)],
         "prior": [[str(name), p, error] for name, p, error in model.class_prior_.itertuples(index=False)],
         "accuracy": None if accuracy is None else list(accuracy),
-        "n_chosen": len(chosen),
+        "n_chosen": n_chosen,
         "largest": _largest(rows.labels[known]),
         "matters": [[str(name), part] for name, part in matters.items()],
         "doubtful": (doubtful + 1).tolist(),
         "votes": [[name, [names[i] for i in of]] for name, of in votes.items()],
         "far": [[n + 1, times] for n, times in far_rows(model, rows.labels)],
         "label_next": label_next,
+        "next_keys": keys[[n - 1 for n in label_next]].tolist(),
         "contents": _contents(rows, [*matters], label_next),
     }
 

@@ -239,6 +239,10 @@ def _is_rows(x: Any) -> bool:
     return isinstance(x, list) and all(_is_count(n) and n > 0 for n in x)
 
 
+def _is_keys(x: Any) -> bool:
+    return isinstance(x, list) and all(map(_is_count, x))
+
+
 def _is_table(*types: Any) -> Any:
     """Whether a value is a list of lists of these types."""
     return lambda x: (
@@ -276,7 +280,7 @@ FIELDS = {
         "n_sweeps": _is_count,
         "source": lambda x: x in SOURCES,
     },
-    "suggested": {"rows": _is_rows},
+    "suggested": {"keys": _is_keys},
     "members": {
         "columns": _is_table(str, str, str),
         "members": _is_table(str, NUMBER, str),
@@ -289,6 +293,7 @@ FIELDS = {
         "votes": _is_table(str, list),
         "far": lambda x: _is_table(int, NUMBER)(x) and all(n > 0 for n, _ in x),
         "label_next": _is_rows,
+        "next_keys": _is_keys,
         "contents": lambda x: _is_table(list, list)([x]) and all(isinstance(line, list) for line in x[1]),
     },
     "training": {
