@@ -13,6 +13,7 @@ import numpy as np
 
 from ebse._missing import MISSING_WORDS
 from ebse.io.rows import word
+from ebse.semi_supervised._words import MOST
 
 Column = Any
 """An array or a pandas Series: float64, objects, dates, or a category."""
@@ -22,8 +23,6 @@ DECIMAL_COMMA = re.compile(
     r"[-+]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?(e[-+]?\d+)?|[-+]?,\d+", re.ASCII | re.IGNORECASE
 )
 THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d*)?", re.ASCII)
-MOST = 0.9
-"""Part of the entries that are numbers from which on those with a decimal comma are read so."""
 NUMBERS = (bool, int, float, decimal.Decimal, np.bool_, np.number)
 DATES = (datetime.date, np.datetime64)
 

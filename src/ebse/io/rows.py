@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ebse._validation import LARGEST
+
 Numbers = npt.NDArray[Any]
 Labels = npt.NDArray[np.object_]
 
 MISSING_LABELS = frozenset(("", "na", "n/a", "nan", "<na>", "nat", "null", "?"))
 """Texts of a missing label, in any case; also "None", as Python writes it, while "none" is a class."""
-LARGEST = 1e20
-"""Larger numbers are refused: squared distances between rows would overflow in single precision."""
 SHOWN = 8
 """Names that an error message lists."""
 

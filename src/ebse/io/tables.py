@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ebse._missing import MISSING_WORDS
+from ebse._validation import LARGEST
 from ebse.io.cells import is_number
 from ebse.io.entries import Column, has_commas, number
-from ebse.io.rows import LARGEST, Rows, Wanted, bad, label_of, missing_entry
+from ebse.io.rows import Rows, Wanted, bad, label_of, missing_entry
 
 DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}( .*)?")
 

@@ -3,6 +3,8 @@
 import time
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from ebse._atomic import write_npz
 from ebse._stages import stage
 from ebse.workflow.columns import Columns
@@ -70,8 +72,6 @@ def classifier_on(rbse: "RBSE", columns: Columns, X: Any, y: Any, *, seed: int) 
 
 def prepared(rbse: "RBSE", columns: Columns, X: Any) -> Any:
     """Features of rows X for the ensemble, which imputes missing entries from the rest of their rows."""
-    import numpy as np
-
     X = columns.apply(X)
     if X.dtype.kind != "f" or not np.isnan(X).any():
         return X

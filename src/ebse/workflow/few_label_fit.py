@@ -93,7 +93,8 @@ def _cross_validated(model: "FewLabelClassifier", known: Array, y: Array, seed: 
     target = np.searchsorted(model.classes_, y)
     found = np.zeros_like(target)
     with stage("cross-validation", total=N_FOLDS, unit="folds") as done, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", OF_LABELS[0], UserWarning)
+        for text in OF_LABELS:
+            warnings.filterwarnings("ignore", text, UserWarning)
         for train, test in folds.split(target, target):
             labels = Labels(train, model.classes_, target[train])
             other = model._with_labels(rows.take(train), labels)

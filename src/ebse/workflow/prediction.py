@@ -145,8 +145,9 @@ def evaluated(
     y = labeled.y
     _, counts = np.unique(y, return_counts=True)
     n_queries = min(int(counts.min()) - max(shots), MOST_QUERIES)
-    methods = _few_label_methods(model, labeled) if columns is None else []
-    if columns is not None:
+    if columns is None:
+        methods = _few_label_methods(model, labeled)
+    else:
         methods = _ensemble_methods(model, columns, labeled, random_state)
     with warnings.catch_warnings():
         # In tables of few values equal rows with different labels are common, in every episode.
