@@ -1,14 +1,17 @@
 """Few labels on tables: FewLabelClassifier and what people use today, on the same episodes.
 
-    python benchmarks/tables.py --data FOLDER --json PATH
+    python benchmarks/tables.py --data FOLDER --mnist FOLDER --fashion-mnist FOLDER --json PATH --jobs 2
 
-FOLDER has tables as NAME.csv or NAME.csv.gz with the label column ``y``; the handwritten digits of
-scikit-learn come along, and with ``--mnist FOLDER`` 5,000 images of MNIST. A tenth to a third of the rows
-are test rows; of the others a number of each class are labeled in an episode, and the rest are unlabeled.
-All methods have the same episodes. Other methods get one-hot categories, median imputation and standardized
-columns, or with ``--coding ours`` the columns that FewLabelClassifier makes. Results in the file of
-``--json`` are not measured again. Libraries that are not installed are left out by name. ``--tiny`` only
-shows that everything runs.
+``--data`` has tables as NAME.csv or NAME.csv.gz with the label column ``y``; the handwritten digits of
+scikit-learn come along, and 5,000 images of MNIST and of Fashion-MNIST where their folders are given. A sixth
+to a third of the rows are test rows; of the others a number of each class are labeled in an episode, and the
+rest are unlabeled. All methods have the same episodes. Other methods get one-hot categories, median
+imputation and standardized columns, and once more the columns that FewLabelClassifier makes ("our columns").
+SpreadingClassifier gets images as they are. Methods that are not ranked stop after ``--seconds`` of CPU for a
+table and number of labels, and then have fewer episodes, the first ones.
+
+Results in the file of ``--json`` are not measured again. Libraries that are not installed are left out by
+name. ``--tiny`` only shows that everything runs.
 """
 
 import argparse
@@ -19,6 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import joblib
 import numpy as np
 import pandas as pd
 from scipy import stats
@@ -36,12 +40,18 @@ import semi_supervised_peers as peers
 from ebse import ContrastiveFeatures, FewLabelClassifier, SpreadingClassifier
 from ebse._atomic import in_place
 from ebse.datasets import load_images
+from ebse.semi_supervised._columns import Table
 
 OURS, REGRESSION = "FewLabelClassifier", "logistic regression"
 RANKED = (OURS, REGRESSION, "1-NN", "random forest", "Poisson learning")
+FOREST = "random forest"
+SPREADING, ON_FEATURES = "SpreadingClassifier", "SpreadingClassifier(ContrastiveFeatures())"
+OUR_COLUMNS = ", our columns"
+IMAGES = ("digits", "MNIST", "Fashion-MNIST")
 SHOTS = (1, 2, 5, 10, 20, 50)
 FEW, N_FEW, N_MANY = 2, 100, 30
 """Labels per class up to which there are N_FEW episodes; N_MANY above."""
+LEAST_EPISODES = 3
 MOST_TEST, MOST_ROWS = 1_000, 6_000
 N_BINS = 15
 """Of the calibration error."""
@@ -90,10 +100,11 @@ def tasks(options: argparse.Namespace) -> list[Task]:
         found.append(task(name, table, y))
         if name in options.thinned:
             found += [task(f"{name}, thinned, seed {i}", table, y, thinned=i) for i in range(3)]
-    if options.mnist:
-        images = load_images(options.mnist)
-        pixels = pd.DataFrame(images.X[:MOST_ROWS].reshape(MOST_ROWS, -1) / 255)
-        found.append(task("MNIST", pixels, images.y[:MOST_ROWS]))
+    for name, folder in (("MNIST", options.mnist), ("Fashion-MNIST", options.fashion_mnist)):
+        if folder is not None:
+            images = load_images(folder)
+            pixels = pd.DataFrame(images.X[:MOST_ROWS].reshape(MOST_ROWS, -1) / np.float32(255))
+            found.append(task(name, pixels, images.y[:MOST_ROWS]))
     return [one for one in found if not options.only or one.name in options.only]
 
 
@@ -155,31 +166,37 @@ def relabeled(model: Any, rows: Any, one: Task) -> Predict:
     return predict
 
 
-def methods(one: Task, options: argparse.Namespace) -> dict[str, Callable[[], Predict]]:
-    """What makes each method; those of libraries that are missing raise ImportError."""
-    Z = plain_coding(one.X)
-    if options.coding == "ours":
-        Z = FewLabelClassifier(random_state=0).fit(one.X.iloc[one.pool])._table(one.X).standard
+def peers_of(one: Task, Z: Any) -> dict[str, Callable[[], Predict]]:
+    """What makes each other method, on rows coded as Z; those of missing libraries raise ImportError."""
     rows = Z[one.pool]
-    found: dict[str, Callable[[], Predict]] = {
-        OURS: lambda: relabeled(FewLabelClassifier(random_state=0), one.X, one),
-        "SpreadingClassifier": lambda: relabeled(SpreadingClassifier(random_state=0), Z, one),
+    return {
         REGRESSION: lambda: supervised(Z, one.test, lambda: LogisticRegression(max_iter=1_000)),
         "1-NN": lambda: supervised(Z, one.test, lambda: KNeighborsClassifier(1)),
-        "random forest": lambda: supervised(Z, one.test, lambda: RandomForestClassifier(random_state=0)),
+        FOREST: lambda: supervised(Z, one.test, lambda: RandomForestClassifier(random_state=0)),
+        "Poisson learning": lambda: on_rows(peers.on_graphs(rows, Z, one.y)[1], one),
         "gradient boosting": lambda: supervised(
             Z, one.test, lambda: HistGradientBoostingClassifier(random_state=0)
         ),
         "self-training": lambda: self_training(Z, one),
         "label spreading": lambda: on_rows(peers.label_spreading(rows, Z, one.y), one),
-        "Poisson learning": lambda: on_rows(peers.on_graphs(rows, Z, one.y)[1], one),
         "UMAP + 1-NN": lambda: on_rows(peers.nearest_label(peers.umap().fit(rows).transform(Z), one.y), one),
     }
-    if one.name in ("MNIST", "digits"):
+
+
+def methods(one: Task, options: argparse.Namespace) -> dict[str, Callable[[], Predict]]:
+    """What makes each method."""
+    table = Table.learned(one.X.iloc[one.pool].reset_index(drop=True), "auto", seed=0)
+    plain, ours = plain_coding(one.X), table(one.X).standard
+    raw = one.X.to_numpy(np.float32) if one.name in IMAGES else plain
+    found: dict[str, Callable[[], Predict]] = {
+        OURS: lambda: relabeled(FewLabelClassifier(random_state=0), one.X, one),
+        SPREADING: lambda: relabeled(SpreadingClassifier(random_state=0), raw, one),
+        **peers_of(one, plain),
+        **{f"{name}{OUR_COLUMNS}": make for name, make in peers_of(one, ours).items()},
+    }
+    if one.name in IMAGES:
         features = ContrastiveFeatures(n_updates=5) if options.tiny else ContrastiveFeatures()
-        found["SpreadingClassifier(ContrastiveFeatures())"] = lambda: relabeled(
-            SpreadingClassifier(features, random_state=0), Z, one
-        )
+        found[ON_FEATURES] = lambda: relabeled(SpreadingClassifier(features, random_state=0), raw, one)
     return {name: make for name, make in found.items() if not options.methods or name in options.methods}
 
 
@@ -193,18 +210,21 @@ def labeled_rows(one: Task, n: int, episode: int) -> Any:
     return np.concatenate(chosen)
 
 
-def measured(
-    one: Task, name: str, make: Callable[[], Predict], options: argparse.Namespace
-) -> list[dict[str, Any]]:
+def measured(one: Task, name: str, shots: list[int], options: argparse.Namespace) -> list[dict[str, Any]]:
     """Rows of results of one method on one table."""
-    predict, found = make(), []
+    predict, found = methods(one, options)[name](), []
     truth = one.y[one.test]
-    for n in options.shots:
+    seconds_left = np.inf if name in RANKED else options.seconds
+    for n in shots:
+        spent = 0.0
         for episode in range(options.episodes[0] if n <= FEW else options.episodes[1]):
+            if spent > seconds_left and episode >= LEAST_EPISODES:
+                break
             known = labeled_rows(one, n, episode)
             began = time.process_time()
             answer = predict(known, one.y[known])
             seconds = time.process_time() - began
+            spent += seconds
             p = answer if np.ndim(answer) == 2 else None
             predicted = answer if p is None else p.argmax(1)
             recalls = [(predicted[truth == c] == c).mean() for c in np.unique(truth)]
@@ -230,25 +250,52 @@ def calibration_error(p: Any, truth: Any) -> float:
     return float(sum(abs((confidence - right)[bins == b].sum()) for b in range(N_BINS)) / len(p))
 
 
+def attempt(
+    one: Task, name: str, shots: list[int], options: argparse.Namespace
+) -> tuple[list[dict[str, Any]], str]:
+    """Rows of results, and a line about them."""
+    began = time.process_time()
+    try:
+        found = measured(one, name, shots, options)
+    except ImportError as error:
+        return [], f"left out: {name} on {one.name}: {error}"
+    return found, f"{one.name}, {name}: {time.process_time() - began:.0f} s of CPU"
+
+
 def summary(rows: pd.DataFrame) -> str:
-    """Tables of means, ranks, differences from logistic regression, and calibration."""
-    lines = ["Accuracy (%), mean over episodes and tables:"]
-    means = rows.groupby(["table", "method", "n_labels"])["accuracy"].mean().mul(100).unstack("method")
-    lines.append(means.groupby("n_labels").mean().T.round(1).to_string())
-    plain = means[~means.index.get_level_values("table").str.contains("thinned")]
-    present = [name for name in RANKED if name in plain]
+    """Tables of means, ranks, differences from logistic regression, unbalanced tables, and calibration."""
+    unbalanced = rows["table"].str.contains("thinned") | (rows["table"] == "shuttle")
+    plain = rows[~rows["table"].str.contains("thinned")]
+    lines = ["Accuracy (%), mean over tables that all of these methods have:"]
+    means = plain.groupby(["table", "method", "n_labels"])["accuracy"].mean().mul(100).unstack("method")
+    everywhere = means.loc[:, means.drop(index=["digits"], level="table", errors="ignore").notna().all()]
+    lines.append(everywhere.groupby("n_labels").mean().T.round(1).to_string())
+    first = means.xs(1, level="n_labels") if 1 in means.index.get_level_values("n_labels") else means[:0]
+    lines += ["", "Accuracy (%) at one label per class:", first.T.round(1).to_string()]
+    present = [name for name in RANKED if name in means]
     if OURS in present:
-        ranks = plain[present].apply(_ranks, axis=1).groupby("n_labels").mean()
+        ranks = means[present].apply(_ranks, axis=1).groupby("n_labels").mean()
         lines += [
             "",
             f"Mean rank among {', '.join(present)}; within {TIED} points shared:",
             ranks.round(2).to_string(),
         ]
+        others = [f"{name}{OUR_COLUMNS}" for name in RANKED[1:] if f"{name}{OUR_COLUMNS}" in means]
+        if others:
+            ranks = means[[OURS, *others]].apply(_ranks, axis=1).groupby("n_labels").mean()
+            lines += ["", "The same, the others on our columns:", ranks.round(2).to_string()]
     if {OURS, REGRESSION} <= set(present):
         lines += ["", "FewLabelClassifier less logistic regression, points, with intervals at 5 % (Holm):"]
         lines.append(_differences(rows))
-    calibration = rows[rows["n_labels"] == 5].groupby(["method", "table"])["calibration"].mean()
-    lines += ["", "Calibration error at five labels:", calibration.unstack("method").round(3).to_string()]
+    if unbalanced.any():
+        for measure in ("accuracy", "balanced"):
+            found = rows[unbalanced].groupby(["table", "method", "n_labels"])[measure].mean().mul(100)
+            found = found.unstack("method")[present].groupby("n_labels").mean()
+            lines += ["", f"Unbalanced tables, {measure} (%):", found.T.round(1).to_string()]
+    five = plain[plain["n_labels"] == 5].groupby(["method", "table"])["calibration"].mean().unstack("method")
+    five = five.dropna(axis=1, how="all")
+    five.loc["mean"] = five.mean()
+    lines += ["", "Calibration error at five labels:", five.T.round(3).to_string()]
     return "\n".join(lines)
 
 
@@ -288,6 +335,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--data", help="folder of tables")
     parser.add_argument("--mnist", type=Path, help="folder of MNIST")
+    parser.add_argument("--fashion-mnist", type=Path, help="folder of Fashion-MNIST")
     parser.add_argument("--json", type=Path, help="file of results")
     parser.add_argument("--only", nargs="*", default=[], help="names of tables")
     parser.add_argument("--methods", nargs="*", default=[], help="names of methods")
@@ -296,8 +344,9 @@ def main() -> None:
         "--episodes", nargs=2, type=int, default=[N_FEW, N_MANY], help="up to 2 labels, and above"
     )
     parser.add_argument(
-        "--coding", choices=("plain", "ours"), default="plain", help="columns of other methods"
+        "--seconds", type=float, default=60, help="of CPU a table and number of labels, where not ranked"
     )
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument(
         "--thinned", nargs="*", default=["satellite", "vehicle"], help="tables to thin as well"
     )
@@ -309,20 +358,18 @@ def main() -> None:
     if options.json is not None and options.json.exists():
         rows = json.loads(options.json.read_text())
     done = {(row["table"], row["method"], row["n_labels"]) for row in rows}
+    todo = []
     for one in tasks(options):
-        for name, make in methods(one, options).items():
-            if all((one.name, name, n) in done for n in options.shots):
-                continue
-            began = time.process_time()
-            try:
-                rows += measured(one, name, make, options)
-            except ImportError as error:
-                print(f"left out: {name} on {one.name}: {error}")
-                continue
-            print(f"{one.name}, {name}: {time.process_time() - began:.0f} s of CPU", flush=True)
-            if options.json is not None:
-                with in_place(options.json) as temporary:
-                    temporary.write_text(json.dumps(rows))
+        for name in methods(one, options):
+            shots = [n for n in options.shots if (one.name, name, n) not in done]
+            if shots:
+                todo.append(joblib.delayed(attempt)(one, name, shots, options))
+    for found, line in joblib.Parallel(options.jobs, return_as="generator_unordered")(todo):
+        print(line, flush=True)
+        rows += found
+        if options.json is not None:
+            with in_place(options.json) as temporary:
+                temporary.write_text(json.dumps(rows))
     print(summary(pd.DataFrame(rows)))
 
 

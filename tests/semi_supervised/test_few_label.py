@@ -35,6 +35,7 @@ from ebse.semi_supervised._members import (
     TREES,
     combined,
     expected_accuracy,
+    folds,
 )
 
 N = 120
@@ -399,11 +400,12 @@ def test_an_unequal_prior_is_estimated() -> None:
     np.testing.assert_allclose(found, [0.95 / 1.1, 0.15 / 1.1], atol=0.1)
     # Predictions use a power of it.
     answers, weights = fitted._sampled_answers(), fitted.members_.set_index("member")["weight"].to_dict()
-    p = combined(answers, weights, found, power=caution(found), without_prior=set()) ** fitted._sharpness
+    power = caution(found, 2)
+    p = combined(answers, weights, found, power=power, without_prior=set()) ** fitted._sharpness
     unlabeled = np.flatnonzero([label is None for label in few])
     expected = (p / p.sum(1, keepdims=True))[unlabeled]
     np.testing.assert_allclose(fitted.label_distributions_[unlabeled], expected)
-    assert caution(found) == 0.5
+    assert power == 0.2
 
 
 def test_the_prior_is_estimated_from_unlabeled_rows(held: FewLabelClassifier) -> None:
@@ -417,17 +419,54 @@ def test_the_prior_is_estimated_from_unlabeled_rows(held: FewLabelClassifier) ->
 
 
 def test_the_mean_confidence_is_the_accuracy_that_is_expected(fitted: FewLabelClassifier) -> None:
-    """The mean of what agreement of the members says and of cross-validated recall."""
+    """By agreement and confidence of the members, and by cross-validated recall."""
     answers = fitted._sampled_answers()
     unlabeled = np.zeros(N, dtype=bool), np.empty(0, dtype=np.intp)
     sharp = fitted._combined(answers, *unlabeled)
     fitted._sharpness = 1.0
     plain = fitted._combined(answers, *unlabeled)
     assert fitted._recall is not None
-    by_recall = fitted._recall @ fitted.class_prior_["probability"]
-    expected = (expected_accuracy(answers, plain, np.array([4, 4, 4])) + by_recall) / 2
+    by_recall = float(fitted._recall @ fitted.class_prior_["probability"])
+    expected = expected_accuracy(answers, plain, np.array([4, 4, 4]), by_recall)
     np.testing.assert_allclose(sharp.max(1).mean(), expected, atol=1e-4)
     assert abs(plain.max(1).mean() - expected) > 1e-3
+
+
+def test_left_out_rows_are_answered_without_their_labels(bare: FewLabelClassifier) -> None:
+    """By members that learn from the other folds alone, as if their labels were the only ones."""
+    rows, target = bare._kept_rows("a test").take(np.arange(12)), np.unique(Y[:12], return_inverse=True)[1]
+    found = bare._left_out_answers(rows, target, 3)
+    train, test = folds(target, 3, seed=bare._seed)[0]
+    other = copy.deepcopy(bare).relabel(X.iloc[train], target[train])
+    expected = other._member_answers(rows.take(test))
+    assert set(found) == set(expected)
+    for name, p in expected.items():
+        if name != TREES:
+            np.testing.assert_allclose(found[name][test], p, atol=1e-6)
+    seen = copy.deepcopy(bare).relabel(X.iloc[:12], target)._member_answers(rows.take(test))
+    assert abs(found[LINEAR][test] - seen[LINEAR]).max() > 1e-3
+    assert abs(found[LINEAR_RANKS][test] - seen[LINEAR_RANKS]).max() > 1e-3
+
+
+def test_random_labels_are_not_confirmed_by_cross_validation(bare: FewLabelClassifier) -> None:
+    """Labels that have nothing to do with the rows: by chance, in an interval at 1 in a million."""
+    noise = np.random.default_rng(0).permutation(np.arange(len(X)) % 2)
+    found = bare._left_out_answers(bare._kept_rows("a test"), noise, 2)
+    low, high = stats.binom.interval(1 - 1e-6, len(X), 0.5)
+    for p in found.values():
+        assert low <= (p.argmax(1) == noise).sum() <= high
+
+
+def test_cross_validation_changes_weights(fitted: FewLabelClassifier, bare: FewLabelClassifier) -> None:
+    """From three labels per class on; propagation alone keeps the factors."""
+    assert set(fitted._factors) == set(fitted.members_["member"])
+    assert fitted.members_["why"].str.contains("by cross-validation").all()
+    before = fitted._factors
+    assert fitted.relabel(y=FEW, members="propagation")._factors is before
+    few = [label if i < 6 else None for i, label in enumerate(FEW)]
+    bare.relabel(y=few)
+    assert bare._factors == {}
+    assert bare._recall is None
 
 
 @pytest.mark.parametrize(
@@ -692,6 +731,11 @@ def doctored(facts: Any, arrays: Any, where: list[Any], value: Any) -> Any:
         (["members", "member"], ["a", "b", "c", "d", "e"]),
         (["sharpness"], 0.0),
         (["sharpness"], float("nan")),
+        (["factors"], {COLUMNS: 0.5}),
+        (["factors"], dict.fromkeys((COLUMNS, COMPONENTS, LINEAR, LINEAR_RANKS, TREES), 2.0)),
+        (["factors"], 1),
+        (["labels_per_class"], 0),
+        (["labels_per_class"], float("nan")),
         (["propagators"], [COLUMNS]),
         (["propagators"], []),
         (["linear"], []),

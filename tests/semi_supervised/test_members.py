@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import optimize, stats
+from scipy import optimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import cohen_kappa_score
 
@@ -19,16 +19,21 @@ from ebse.semi_supervised._members import (
     LINEAR,
     LINEAR_PART,
     LINEAR_RANKS,
+    SHRINK,
+    SLOPE,
     TREES,
+    WORTH,
     Forest,
     combined,
-    cross_validated,
     expected_accuracy,
     fitted_linear,
     fitted_members,
+    folds,
     kappa,
     member_weights,
+    recalls,
     sharpness,
+    weight_factors,
 )
 
 RNG = np.random.default_rng(0)
@@ -190,26 +195,74 @@ def test_trees_have_most_of_the_rest() -> None:
 def test_expected_accuracy_rises_with_agreement_and_labels() -> None:
     answers = {i: np.eye(3)[np.arange(90) % 3] for i in "ab"}
     half = {"a": answers["a"], "b": np.roll(answers["b"], 1, axis=1)}
-    p, few, many = answers["a"], np.full(3, 1), np.full(3, 5)
+    p, few, many = answers["a"] * 0.7 + 0.1, np.full(3, 1), np.full(3, 5)
     assert (
         expected_accuracy(half, p, few)
         < expected_accuracy(answers, p, few)
         < expected_accuracy(answers, p, many)
     )
-    assert expected_accuracy({"a": half["b"]}, p, few) == 1 / 3 + 0.02
+    unsure = answers["a"] * 0.1 + 0.3
+    assert expected_accuracy({"a": half["b"]}, unsure, few) == 1 / 3 + 0.02
 
 
-def test_cross_validated_recall() -> None:
-    """1 for classes far apart; by chance for those that are the same, by an interval at 1 in 1,000 each."""
-    views, y = views_of(2, n=40)
-    far = Views(views.standard + 20 * y[:, np.newaxis], views.ranks)
-    np.testing.assert_array_equal(cross_validated(far, y, 2, seed=0), [1, 1])
-    noise = Views(*(RNG.normal(size=(400, 3)).astype(np.float32) for _ in range(2)))
-    found = cross_validated(noise, RNG.permutation(np.arange(400) % 2), 2, seed=0)
-    assert found is not None
-    low, high = stats.binom.interval(0.999, 400, 0.5)
-    assert low < 200 * found.sum() < high
-    assert cross_validated(Views(*(v[:4] for v in views)), y[:4], 2, seed=0) is None
+def test_expected_accuracy_rises_with_confidence() -> None:
+    answers = {i: np.eye(3)[np.arange(90) % 3] for i in "ab"}
+    sure, unsure = answers["a"] * 0.7 + 0.1, answers["a"] * 0.4 + 0.2
+    few = np.full(3, 1)
+    assert expected_accuracy(answers, unsure, few) < expected_accuracy(answers, sure, few)
+
+
+@pytest.mark.parametrize("n", [3, 20])
+def test_expected_accuracy_is_shrunk_toward_the_regression(n: int) -> None:
+    """As much as if that were the accuracy of WORTH labels more."""
+    answers = {i: np.eye(3)[np.arange(90) % 3] for i in "ab"}
+    p, counts = answers["a"] * 0.7 + 0.1, np.full(3, n)
+    alone = expected_accuracy(answers, p, counts)
+    found = expected_accuracy(answers, p, counts, 0.4)
+    np.testing.assert_allclose(found, (WORTH * alone + 3 * n * 0.4) / (WORTH + 3 * n))
+    assert expected_accuracy(answers, p, np.full(3, 10_000), 1.0) == 0.99
+
+
+def test_folds_leave_every_row_out_once() -> None:
+    target = np.repeat([0, 1, 2], [3, 8, 4])
+    found = folds(target, 3, seed=0)
+    assert len(found) == 3
+    np.testing.assert_array_equal(np.sort(np.concatenate([test for _, test in found])), np.arange(15))
+    for train, test in found:
+        np.testing.assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(15))
+        assert set(target[train]) == {0, 1, 2}
+    assert len(folds(np.repeat([0, 1], 40), 2, seed=0)) == 5
+    assert folds(np.repeat([0, 1], [2, 30]), 2, seed=0) == []
+    assert [list(test) for _, test in folds(target, 3, seed=1)] != [list(test) for _, test in found]
+
+
+def test_recalls() -> None:
+    p = np.eye(3)[[0, 0, 1, 1, 2, 0]]
+    np.testing.assert_allclose(recalls(p, np.array([0, 0, 0, 1, 2, 2])), [2 / 3, 1, 1 / 2])
+
+
+def test_accurate_members_weigh_more() -> None:
+    """exp(slope · difference of accuracies), with a slope that grows with the labels."""
+    target = np.arange(50) % 2
+    wrong = np.where(np.arange(50) < 10, 1 - target, target)
+    left_out = {COLUMNS: np.eye(2)[wrong], LINEAR: np.eye(2)[target]}
+    found = weight_factors(left_out, target)
+    assert found[LINEAR] == 1
+    np.testing.assert_allclose(found[COLUMNS], np.exp(-0.2 * SLOPE * 50 / (50 + SHRINK)))
+    fewer = weight_factors({name: p[:20] for name, p in left_out.items()}, target[:20])
+    np.testing.assert_allclose(fewer[COLUMNS], np.exp(-0.5 * SLOPE * 20 / (20 + SHRINK)))
+    assert weight_factors({}, target) == {}
+
+
+def test_weights_are_multiplied_by_factors() -> None:
+    answers, counts = answers_with(0.9), np.full(3, 4)
+    factors = {name: 0.5 if name == COLUMNS else 1.0 for name in NAMES}
+    plain, _ = member_weights(answers, counts)
+    found, why = member_weights(answers, counts, factors=factors)
+    total = 1 - plain[COLUMNS] / 2
+    for name in NAMES:
+        np.testing.assert_allclose(found[name], plain[name] * factors[name] / total)
+    assert why[list(found).index(COLUMNS)].endswith("× 0.50 by cross-validation")
 
 
 def mixture(prior: Any, n: int = 4000) -> Any:
@@ -274,9 +327,12 @@ def test_the_error_of_the_prior_is_the_deviation_of_the_members() -> None:
 
 
 def test_caution() -> None:
-    """0 up to a total variation of 0.1 from equal classes, 0.5 from 0.2 on, linear between."""
-    found = [caution(np.array([0.5 + d, 0.5 - d])) for d in (0, 0.1, 0.15, 0.2, 0.4)]
-    np.testing.assert_allclose(found, [0, 0, 0.25, 0.5, 0.5], atol=1e-9)
+    """0 up to a total variation of 0.1 from equal classes, its limit from 0.2 on, linear between."""
+    found = [caution(np.array([0.5 + d, 0.5 - d]), 2) for d in (0, 0.1, 0.15, 0.2, 0.4)]
+    np.testing.assert_allclose(found, [0, 0, 0.1, 0.2, 0.2], atol=1e-9)
+    # The limit rises with labels per class from 0 to 0.4.
+    found = [caution(np.array([0.9, 0.1]), n) for n in (0, 1, 8, 1e9)]
+    np.testing.assert_allclose(found, [0, 0.4 / 3, 0.32, 0.4])
 
 
 def test_propagation_over_few_clusters_counts_less() -> None:

@@ -15,8 +15,9 @@ N_SINKHORN, LARGEST_RATIO = 50, 1e6
 N_EM, CONCENTRATION = 100, 0.05
 """Steps of expectation maximization at most; pseudo-rows of each class, for every row."""
 
-CAUTION, NEARLY_EQUAL = 0.5, 0.1
-"""Power of an estimated prior, and total variation from equal classes up to which it is ignored."""
+CAUTION, TRUSTED, NEARLY_EQUAL = 0.4, 2.0, 0.1
+"""Power of a prior estimated with many labels, labels per class at which it is half of that, and total
+variation from equal classes up to which an estimate is ignored."""
 
 
 def require_prior(class_prior: Any) -> None:
@@ -110,13 +111,14 @@ def estimated_prior(answers: dict[str, Array], weights: dict[str, float]) -> tup
     return _by_em(np.asarray(p)), each.std(0)
 
 
-def caution(prior: Array) -> float:
-    """Power of an estimated prior in predictions: 0 for nearly equal classes, CAUTION for unequal ones.
+def caution(prior: Array, n_labels: float) -> float:
+    """Power of a prior in predictions that is estimated with n_labels per class; 0 for nearly equal classes.
 
     What few labels say about the prior is often wrong, but by less than it is where classes differ much.
     """
     apart = float(abs(prior - 1 / len(prior)).sum() / 2)
-    return CAUTION * float(np.clip((apart - NEARLY_EQUAL) / NEARLY_EQUAL, 0, 1))
+    unequal = float(np.clip((apart - NEARLY_EQUAL) / NEARLY_EQUAL, 0, 1))
+    return CAUTION * n_labels / (n_labels + TRUSTED) * unequal
 
 
 def _by_em(p: Array) -> Array:

@@ -26,8 +26,12 @@ LEARNED = 0.9
 """Weight of propagation with few labels where features were learned: there are many rows and columns."""
 FADE = 10.0
 """Labels per class at which the weight of propagation is half of that."""
-EXPECTED = (-0.79, 1.73, -0.10, 0.028)
-"""Accuracy by agreement of the members, 1 / number of classes, and logarithm of labels per class."""
+EXPECTED, WORTH = (-0.412, 0.278, -0.181, 0.018, 1.253), 20.0
+"""Accuracy by agreement of the members, 1 / number of classes, logarithm of labels per class and mean
+confidence; and how many cross-validated labels this is worth."""
+SLOPE, SHRINK = 10.0, 50.0
+"""A member that is one point less accurate in cross-validation has a tenth less weight; labels at which it is
+half of that."""
 LEAST_FOLDS, MOST_FOLDS, FEW_TREES = 3, 5, 30
 """Folds of cross-validation, no more than the smallest class has labels, and trees in each."""
 LEAST_SHARP, MOST_SHARP = 0.2, 20.0
@@ -107,12 +111,14 @@ class Forest:
         return self.trees._asdict()
 
 
-def fitted_members(views: Views, target: Index, n_classes: int, *, seed: int) -> dict[str, Any]:
-    """Members that learn from the labeled rows alone, by name."""
+def fitted_members(
+    views: Views, target: Index, n_classes: int, *, seed: int, rough: bool = False
+) -> dict[str, Any]:
+    """Members that learn from the labeled rows alone, by name; ``rough`` ones have fewer trees."""
     made: dict[str, Any] = {LINEAR: fitted_linear(views, "standard", target, n_classes)}
     if not np.array_equal(views.ranks, views.standard):
         made[LINEAR_RANKS] = fitted_linear(views, "ranks", target, n_classes)
-    made[TREES] = Forest.fitted(views.standard, target, n_trees=N_TREES, seed=seed)
+    made[TREES] = Forest.fitted(views.standard, target, n_trees=FEW_TREES if rough else N_TREES, seed=seed)
     return made
 
 
@@ -137,12 +143,30 @@ def restored_members(state: _archive.State) -> dict[str, Any]:
     return {**made, TREES: Forest(trees)}
 
 
+def weight_factors(left_out: dict[str, Array], target: Index) -> dict[str, float]:
+    """Factors of the members' weights by their accuracy in cross-validation; 1 for the best one.
+
+    ``left_out`` are class probabilities of labeled rows, each by members that have not seen its label. Few
+    labels are weak evidence, and change little.
+    """
+    accuracies = {name: float((p.argmax(1) == target).mean()) for name, p in left_out.items()}
+    best = max(accuracies.values(), default=0)
+    slope = SLOPE * len(target) / (len(target) + SHRINK)
+    return {name: float(np.exp(slope * (found - best))) for name, found in accuracies.items()}
+
+
 def member_weights(
-    answers: dict[str, Array], counts: Index, others: Iterable[str] = (), *, n_clusters: int = MANY_CLUSTERS
+    answers: dict[str, Array],
+    counts: Index,
+    others: Iterable[str] = (),
+    *,
+    n_clusters: int = MANY_CLUSTERS,
+    factors: dict[str, float] | None = None,
 ) -> tuple[dict[str, float], list[str]]:
     """Weights of the members, which sum to 1, and why each is what it is.
 
-    ``others`` are names of members whose answers are not known.
+    ``others`` are names of members whose answers are not known, and ``factors`` what weights are multiplied
+    by (:func:`weight_factors`).
 
     Propagation counts more where its views agree (Cohen's kappa on rows of ``fit``, labeled or not), as they
     do where classes are clusters, and less the more labels there are. With few clusters almost all are
@@ -171,41 +195,50 @@ def member_weights(
         weights[name] = (1 - part) * LINEAR_PART / len(linear)
     if TREES in names:
         weights[TREES] = (1 - part) * (1 - LINEAR_PART)
-    total = sum(weights.values())
     why = [why_propagated if name in propagated else reason for name in weights]
+    if factors:
+        weights = {name: w * factors[name] for name, w in weights.items()}
+        why = [
+            f"{one}; × {factors[name]:.2f} by cross-validation"
+            for name, one in zip(weights, why, strict=True)
+        ]
+    total = sum(weights.values())
     return {name: w / total for name, w in weights.items()}, why
 
 
-def expected_accuracy(answers: dict[str, Array], p: Array, counts: Index) -> float:
-    """Accuracy that is to be expected of predictions p (N, C), by how often the members agree with them.
+def expected_accuracy(
+    answers: dict[str, Array], p: Array, counts: Index, cross_validated: float | None = None
+) -> float:
+    """Accuracy that is to be expected of predictions p (N, C) on unlabeled rows.
 
-    A linear regression on other tables: agreement says more than the members' own confidence, which is too
-    low where trees are averaged, and too high where labels propagate.
+    A linear regression on other tables, by how often the members agree with the predictions and how confident
+    these are; and the accuracy in cross-validation, which counts more the more labels there are.
     """
     n_classes = p.shape[1]
     predicted = p.argmax(1)
     agreement = float(np.mean([(one.argmax(1) == predicted).mean() for one in answers.values()]))
-    offset, slope, of_classes, of_labels = EXPECTED
-    found = offset + slope * agreement + of_classes / n_classes + of_labels * np.log(counts.mean())
+    known = (1, agreement, 1 / n_classes, np.log(counts.mean()), p.max(1).mean())
+    found = float(np.clip(np.dot(EXPECTED, known), 1 / n_classes + 0.02, 0.99))
+    if cross_validated is not None:
+        n = counts.sum()
+        found = (WORTH * found + n * cross_validated) / (WORTH + n)
     return float(np.clip(found, 1 / n_classes + 0.02, 0.99))
 
 
-def cross_validated(views: Views, target: Index, n_classes: int, *, seed: int) -> Array | None:
-    """Recall of each class (C,) of supervised members by cross-validation; None where labels are too few."""
+def folds(target: Index, n_classes: int, *, seed: int) -> list[tuple[Index, Index]]:
+    """Stratified folds of labeled rows, (train, test) each; none where a class has fewer than 3 labels."""
     from sklearn.model_selection import StratifiedKFold
 
     n_folds = min(MOST_FOLDS, int(np.bincount(target, minlength=n_classes).min()))
     if n_folds < LEAST_FOLDS:
-        return None
-    right = np.zeros(len(target), dtype=bool)
-    folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-    for train, test in folds.split(views.standard, target):
-        inside, outside = (Views(*(view[rows] for view in views)) for rows in (train, test))
-        linear = fitted_linear(inside, "standard", target[train], n_classes)
-        forest = Forest.fitted(inside.standard, target[train], n_trees=FEW_TREES, seed=seed)
-        p = LINEAR_PART * linear(outside) + (1 - LINEAR_PART) * forest(outside)
-        right[test] = p.argmax(1) == target[test]
-    return np.array([right[target == c].mean() for c in range(n_classes)])
+        return []
+    return list(StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(target, target))
+
+
+def recalls(p: Array, target: Index) -> Array:
+    """Recall of each class (C,): the part of its rows that class probabilities p (N, C) predict as it."""
+    right = p.argmax(1) == target
+    return np.array([right[target == c].mean() for c in range(p.shape[1])])
 
 
 def sharpness(p: Array, accuracy: float) -> float:

@@ -50,12 +50,14 @@ from ebse.semi_supervised._members import (
     FEATURES,
     Linear,
     combined,
-    cross_validated,
     expected_accuracy,
     fitted_members,
+    folds,
     member_weights,
+    recalls,
     restored_members,
     sharpness,
+    weight_factors,
 )
 from ebse.semi_supervised._standardize import n_distinct
 from ebse.semi_supervised.spreading import SpreadingClassifier
@@ -221,6 +223,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._seed = seed_of(self.random_state)
         self._supervised: dict[str, Any] = {}
         self._recall: Array | None = None
+        self._factors: dict[str, float] = {}
         with stage("columns"):
             self._table = Table.learned(frame, self.columns, seed=self._seed)
             self.columns_ = self._table.described()
@@ -381,7 +384,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         target, counts = labels.target, np.bincount(labels.target)
         known = np.array_equal(labels.classes, getattr(self, "classes_", []))
         given = self._given_prior(labels)
-        self.classes_ = labels.classes
+        self.classes_, self._labels_per_class = labels.classes, float(counts.mean())
         propagators = {}
         with warnings.catch_warnings():
             for name, one in self._propagators.items():
@@ -395,18 +398,21 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 # Equal rows with different labels: the first member has said so.
                 warnings.filterwarnings("ignore", "distinct rows with several labels", UserWarning)
         self._propagators = propagators
+        left_out: dict[str, Array] = {}
         if members == "all" or not known:
             with stage("classifiers"):
                 self._supervised = fitted_members(rows.views, target, len(counts), seed=self._seed)
-                self._recall = (
-                    cross_validated(rows.views, target, len(counts), seed=self._seed) if calibrated else None
-                )
+                if calibrated:
+                    left_out = self._left_out_answers(rows, target, len(counts))
+            self._recall, self._factors = None, weight_factors(left_out, target)
             self._answers: dict[str, Array] = {}
             self._sampled: dict[str, Array] = {}
         self._distributions: Array | None = None
         some = self._sampled_answers()
         n_clusters = self._propagators[COLUMNS].n_clusters_
-        self._weights, why = member_weights(some, counts, self._supervised, n_clusters=n_clusters)
+        self._weights, why = member_weights(
+            some, counts, self._supervised, n_clusters=n_clusters, factors=self._factors
+        )
         self.members_ = pd.DataFrame(
             {"member": list(self._weights), "weight": self._weights.values(), "why": why}
         )
@@ -424,15 +430,38 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._sharpness = 1.0
         if not calibrated:
             return self
-        nothing = np.zeros(len(self._sample), dtype=bool), np.empty(0, dtype=np.intp)
-        p = self._combined(some, *nothing)
-        expected = expected_accuracy(some, p, counts)
-        if self._recall is not None:
-            # Members that learn from labels alone, half of it: together with propagation they are better.
-            expected = (expected + float(self._recall @ self._prior)) / 2
-        self._sharpness = sharpness(p, expected)
+        if left_out:
+            self._recall = recalls(self._mixed(left_out), target)
+        p = self._mixed(some)
+        recall = None if self._recall is None else float(self._recall @ self._prior)
+        self._sharpness = sharpness(p, expected_accuracy(some, p, counts, recall))
         self._warn_of_result(some)
         return self
+
+    def _left_out_answers(self, rows: Rows, target: Index, n_classes: int) -> dict[str, Array]:
+        """Class probabilities of labeled rows by each member without their labels, by cross-validation.
+
+        Empty where labels are too few.
+        """
+        answers: dict[str, Array] = {}
+        for train, test in folds(target, n_classes, seed=self._seed):
+            inside, outside = rows.take(train), rows.take(test)
+            for name, p in self._answers_of_fold(inside, target[train], n_classes, outside).items():
+                answers.setdefault(name, np.empty((len(target), n_classes)))[test] = p
+        return answers
+
+    def _answers_of_fold(
+        self, inside: Rows, target: Index, n_classes: int, outside: Rows
+    ) -> dict[str, Array]:
+        """Class probabilities of the rows ``outside`` by members that learn from those ``inside``."""
+        made = copy.copy(self)
+        made._propagators = {}
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "distinct rows with several labels", UserWarning)
+            for name, one in self._propagators.items():
+                made._propagators[name] = copy.copy(one).relabel(inside.spreads[name], target)
+        made._supervised = fitted_members(inside.views, target, n_classes, seed=self._seed, rough=True)
+        return made._member_answers(outside)
 
     def _sampled_answers(self) -> dict[str, Array]:
         """Answers of the members for some rows of ``fit``; after ``load``, of propagation alone."""
@@ -468,12 +497,16 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _combined(self, answers: dict[str, Array], labeled: Any, at: Index) -> Array:
         """Class probabilities by all members and the class prior; of labeled rows their labels."""
-        power = caution(self._prior) if self._estimates_prior() else 0.0
-        own = set() if self._estimates_prior() else set(self._supervised)
-        p = combined(answers, self._weights, self._prior, power=power, without_prior=own) ** self._sharpness
+        p = self._mixed(answers) ** self._sharpness
         p /= p.sum(1, keepdims=True)
         p[labeled] = self._propagators[COLUMNS]._known.frequencies[at]
         return p
+
+    def _mixed(self, answers: dict[str, Array]) -> Array:
+        """Class probabilities by all members and the class prior, not calibrated."""
+        power = caution(self._prior, self._labels_per_class) if self._estimates_prior() else 0.0
+        own = set() if self._estimates_prior() else set(self._supervised)
+        return combined(answers, self._weights, self._prior, power=power, without_prior=own)
 
     def _fitted_probabilities(self) -> Array:
         """Class probabilities of all rows of ``fit``; those of supervised members are kept between labels."""
@@ -532,7 +565,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _forget(self) -> Self:
         """No labels."""
-        self._supervised = {}
+        self._supervised, self._factors = {}, {}
         self._propagators = {name: copy.copy(one).relabel() for name, one in self._propagators.items()}
         for name in ("classes_", "members_", "class_prior_", "_weights", "_prior"):
             self.__dict__.pop(name, None)
@@ -648,6 +681,8 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "seed": self._seed,
             "members": self.members_.to_dict("list") if has_labels else None,
             "sharpness": self._sharpness if has_labels else 1.0,
+            "factors": self._factors,
+            "labels_per_class": self._labels_per_class if has_labels else 1.0,
             "propagators": list(self._propagators),
             "linear": [],
         }
@@ -686,7 +721,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             }
         )
         Inputs.from_facts(facts).apply_to(made)
-        made._seed, made._kept, made._supervised = int(facts["seed"]), None, {}
+        made._seed, made._kept, made._supervised, made._factors = int(facts["seed"]), None, {}, {}
         made._table = Table.from_state(state.inside("table"))
         made.columns_ = made._table.described()
         made._sample, made._center, made._axes = (arrays[name] for name in ("sample", "center", "axes"))
@@ -705,6 +740,8 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         made._prior, made._answers, made._distributions = arrays["prior"], {}, None
         made._sampled = {}
         made._sharpness, made._recall = float(facts["sharpness"]), arrays.get("recall")
+        made._labels_per_class = float(facts["labels_per_class"])
+        made._factors = {name: float(x) for name, x in facts["factors"].items()}
         made.class_prior_ = pd.DataFrame(
             {"class": made.classes_, "probability": made._prior, "standard error": arrays["prior_error"]}
         )
@@ -739,7 +776,10 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._prior.shape == (n,),
             bool((self._prior > 0).all()),
             0 < self._sharpness < np.inf,
+            1 <= self._labels_per_class < np.inf,
             self._recall is None or self._recall.shape == (n,),
+            not self._factors or set(self._factors) == set(self._weights),
+            all(0 < x <= 1 for x in self._factors.values()),
             all(len(one.classes_) == n for one in self._propagators.values()),
             all(one.coef.shape[1:] == width for one in self._supervised.values() if isinstance(one, Linear)),
         ]
