@@ -32,6 +32,7 @@ PACKAGES = [
     "evaluation",
     "_estimators",
     "_labels",
+    "_chains",
     "ensemble",
     "semi_supervised",
     "datasets",

@@ -18,8 +18,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import KBinsDiscretizer
 
 from ebse import RBSE
+from ebse import _chains as module
 from ebse.ensemble import RBSEClassifier
-from ebse.ensemble import classifier as module
 from ebse.ensemble.classifier import DrawClassifier, UnpenalizedLogistic
 from ebse.evaluation import few_shot
 from ensemble.rows import K, fitted, rows

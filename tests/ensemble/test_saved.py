@@ -12,8 +12,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from ebse import RBSE, _archive
+from ebse import _chains as module
 from ebse.ensemble import RBSEClassifier
-from ebse.ensemble import classifier as module
 from ensemble.rows import K, fitted, rows
 
 X, Y = rows()

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ebse import _archive
 from ebse._archive import State, is_ours, plain
+from ebse._chains import chain_length, strong_noise
 from ebse._estimators import (
     Inputs,
     as_rows,
@@ -45,16 +46,6 @@ from ebse.evaluation.logistic import LogisticFit, fit_logistic, predict_proba
 
 Array = npt.NDArray[np.floating[Any]]
 Index = npt.NDArray[np.intp]
-
-KEEP_PROB, SIGMA = 0.01, 0.5
-"""``draw_noise="auto"``, under a Bernoulli law (and all others) and under a Gaussian law."""
-
-LENGTHS = (20, 30, 40, 50)
-"""Chain lengths that ``n_sweeps="auto"`` tries; ensembles that forget sooner lose accuracy by any chain."""
-LEAST_CORRELATION = 0.6
-"""Correlation with its start that a chain must keep."""
-N_ROWS, N_CHAINS = 500, 10
-"""Rows, and chains per row, that the correlation is estimated from."""
 
 LEAST_LABELS, N_FOLDS = 3, 5
 """Labels per class from which on the mean representation is compared; folds of that cross-validation."""
@@ -457,12 +448,12 @@ class RBSEClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # typ
 
     def _noise(self) -> dict[str, float]:
         """The noise of sampled models, as ``sample_transform`` takes it."""
-        gaussian = hasattr(self.representation_, "sigma_")
-        noise = self.draw_noise
-        if noise == "auto":
-            real = getattr(self.representation_, "visible", "binary") == "real"
-            noise = None if real else SIGMA if gaussian else KEEP_PROB
-        return {} if noise is None else {"sigma" if gaussian else "keep_prob": noise}  # type: ignore[dict-item]
+        if self.draw_noise is None:
+            return {}
+        if self.draw_noise == "auto":
+            return strong_noise(self.representation_)
+        name = "sigma" if hasattr(self.representation_, "sigma_") else "keep_prob"
+        return {name: self.draw_noise}  # type: ignore[dict-item]
 
     def _draw_probabilities(self, X: Any) -> Array:
         """Class probabilities by every draw (n_rows, n_draws, n_classes)."""
@@ -670,33 +661,6 @@ class DrawClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         p = np.eye(n_classes)[classifier.predict(rows)] if self.votes else classifier.predict_proba(rows)
         found: Array = p.reshape(*draws.shape[:2], n_classes)
         return found
-
-
-def chain_length(rbse: Any, X: Any) -> int:
-    """The longest of LENGTHS after which chains are still correlated with their start; 0 where none is.
-
-    Chains start at the persistent chains of training, so that the length does not depend on the rows of a
-    user; at the rows X only where there are none.
-    """
-    chains = getattr(rbse, "chains_", None)
-    if chains is None:
-        X = X[:: max(X.shape[0] // N_ROWS, 1)]
-    else:
-        X = with_names(rbse.on_scale(chains), getattr(rbse, "feature_names_in_", None))
-    length = 0
-    for n_sweeps in LENGTHS:
-        if start_correlation(rbse, X, n_sweeps, seed=0) < LEAST_CORRELATION:
-            break
-        length = n_sweeps
-    return length
-
-
-def start_correlation(rbse: Any, X: Any, n_sweeps: int, *, seed: int) -> float:
-    """ρ = cov(m, m_s) / var(m) with m = P(h | v), and m_s = P(h | v_s) after n_sweeps: 1, falling to 0."""
-    m = np.asarray(rbse.transform(X))
-    m_s = rbse.sample_transform(X, N_CHAINS, n_sweeps=n_sweeps, read="state", random_state=seed).mean(1)
-    m, m_s = m - m.mean(0), m_s - m_s.mean(0)
-    return float((m * m_s).sum() / max((m * m).sum(), 1e-12))
 
 
 def entropy_of(p: Array) -> Array:

@@ -8,8 +8,8 @@ import numpy.typing as npt
 import torch
 
 from ebse._atomic import write_npz
+from ebse._chains import strong_noise
 from ebse.ensemble import RBSE
-from ebse.ensemble.classifier import KEEP_PROB, SIGMA
 from ebse.models import RestrictedBoltzmannEnsemble
 from ebse.sampling import State, collapsed_sweeps
 
@@ -60,7 +60,7 @@ def _reconstructions(rbse: RBSE, ensemble: RestrictedBoltzmannEnsemble, digit: A
     """Reconstructions of the image by N_MODELS sampled models (N_MODELS, D)."""
     noise: dict[str, Any] = {}
     if n_sweeps:
-        noise = {"sigma": SIGMA} if hasattr(rbse, "sigma_") else {"keep_prob": KEEP_PROB}
+        noise = strong_noise(rbse)
     h = rbse.sample_transform(digit[None], N_MODELS, n_sweeps=n_sweeps, random_state=0, **noise)[0]
     with torch.no_grad():
         return ensemble.mean_v_given_h(torch.from_numpy(np.ascontiguousarray(h))).numpy()

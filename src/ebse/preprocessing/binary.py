@@ -8,6 +8,20 @@ from sklearn.utils import check_array, check_random_state
 
 Array = npt.NDArray[np.float32]
 
+QUARTILES = (0.25, 0.5, 0.75)
+
+
+def quartile_cuts(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Where to split a column in at most four parts: its quartiles with values above and below.
+
+    The second largest value if there are no such quartiles; nothing for a constant column.
+    """
+    values = np.unique(column)
+    cuts = np.unique(np.quantile(column, QUARTILES))
+    within = cuts[cuts < values[-1]]
+    found: npt.NDArray[Any] = within if len(within) else values[-2:-1]
+    return found
+
 
 def threshold(X: Any, at: float = 0.5) -> Array:
     """Binarize by a threshold: 1 where X > ``at``, else 0, as float32.

@@ -9,6 +9,7 @@ from scipy.special import softmax
 
 from ebse import _archive
 from ebse.semi_supervised._columns import Views
+from ebse.semi_supervised._draws import OnDraws, Sampler
 from ebse.semi_supervised._trees import Trees
 
 Array = npt.NDArray[Any]
@@ -17,6 +18,7 @@ Index = npt.NDArray[np.intp]
 COLUMNS, COMPONENTS = "propagation on columns", "propagation on components of ranks"
 FEATURES = "propagation on learned features"
 LINEAR, LINEAR_RANKS, TREES = "logistic regression", "logistic regression on ranks", "trees"
+DRAWS = "logistic regression on draws"
 N_TREES = 100
 PART, AGREED, ENOUGH = 0.15, 0.3, 0.7
 """Weight of propagation with few labels, what is added where its views agree, and the kappa from which on."""
@@ -38,6 +40,8 @@ LEAST_SHARP, MOST_SHARP = 0.2, 20.0
 """Powers of the probabilities, by which their mean becomes the accuracy that is expected."""
 LINEAR_PART = 0.4
 """Part of the linear models in the rest; trees have the other part."""
+DRAWS_PART = 0.1
+"""Weight of the member on draws of an ensemble: on 16 tables it was level with none, and more lost."""
 LEAST = 1e-3
 """Smallest class probability of a member: none can exclude a class alone."""
 
@@ -63,15 +67,31 @@ class Linear(NamedTuple):
 
 
 def fitted_linear(views: Views, view: str, target: Index, n_classes: int) -> Linear:
-    """Logistic regression in which every class has the same weight."""
+    """Logistic regression on one of the views."""
+    return Linear(view, *_regression(getattr(views, view), target, n_classes))
+
+
+def fitted_on_draws(sampler: Sampler, views: Views, target: Index, n_classes: int) -> OnDraws:
+    """Logistic regression on all sampled representations of each row, which share its weight."""
+    drawn = sampler(views.standard)
+    n, n_draws, K = drawn.shape
+    coef, intercept = _regression(
+        drawn.reshape(n * n_draws, K), np.repeat(target, n_draws), n_classes, weight=1 / n_draws
+    )
+    return OnDraws(sampler, coef, intercept)
+
+
+def _regression(X: Array, target: Index, n_classes: int, weight: float = 1.0) -> tuple[Array, Array]:
+    """Coefficients (C, P) and intercepts (C,) of logistic regression with the same weight for every class."""
     from sklearn.linear_model import LogisticRegression
 
-    model = LogisticRegression(max_iter=300, class_weight="balanced").fit(getattr(views, view), target)
+    # The penalty has weight 1 / C: rows of a smaller weight count less against it.
+    model = LogisticRegression(C=weight, max_iter=300, class_weight="balanced").fit(X, target)
     coef, intercept = model.coef_, model.intercept_
     if n_classes == 2:
         # scikit-learn has the log-odds of the second class alone.
         coef, intercept = np.concatenate([0 * coef, coef]), np.concatenate([0 * intercept, intercept])
-    return Linear(view, coef.astype(np.float32), intercept.astype(np.float32))
+    return coef.astype(np.float32), intercept.astype(np.float32)
 
 
 class Forest:
@@ -112,18 +132,29 @@ class Forest:
 
 
 def fitted_members(
-    views: Views, target: Index, n_classes: int, *, seed: int, rough: bool = False
+    views: Views,
+    target: Index,
+    n_classes: int,
+    *,
+    seed: int,
+    rough: bool = False,
+    sampler: Sampler | None = None,
 ) -> dict[str, Any]:
-    """Members that learn from the labeled rows alone, by name; ``rough`` ones have fewer trees."""
+    """Members that learn from the labeled rows alone, by name; ``rough`` ones have fewer trees.
+
+    One on representations of the ``sampler``, if there is one.
+    """
     made: dict[str, Any] = {LINEAR: fitted_linear(views, "standard", target, n_classes)}
     if not np.array_equal(views.ranks, views.standard):
         made[LINEAR_RANKS] = fitted_linear(views, "ranks", target, n_classes)
     made[TREES] = Forest.fitted(views.standard, target, n_trees=FEW_TREES if rough else N_TREES, seed=seed)
+    if sampler is not None:
+        made[DRAWS] = fitted_on_draws(sampler, views, target, n_classes)
     return made
 
 
-def restored_members(state: _archive.State) -> dict[str, Any]:
-    """The members of a file."""
+def restored_members(state: _archive.State, sampler: Sampler | None) -> dict[str, Any]:
+    """The members of a file; with that on draws of the ``sampler``, if there is one."""
     made: dict[str, Any] = {}
     n_classes = len(state.facts["classes"]["values"])
     for name, view in state.facts["linear"]:
@@ -140,7 +171,13 @@ def restored_members(state: _archive.State) -> dict[str, Any]:
     trees = Trees.from_arrays(arrays, made[LINEAR].coef.shape[1])
     if trees.value.shape[1] != n_classes:
         raise ValueError(f"trees of {trees.value.shape[1]} classes")
-    return {**made, TREES: Forest(trees)}
+    made[TREES] = Forest(trees)
+    if sampler is not None:
+        coef, intercept = state.arrays[f"{DRAWS}.coef"], state.arrays[f"{DRAWS}.intercept"]
+        if coef.shape != (n_classes, sampler.ensemble.n_components) or intercept.shape != (n_classes,):
+            raise ValueError(f"a linear model of shape {coef.shape} for {n_classes} classes")
+        made[DRAWS] = OnDraws(sampler, coef, intercept)
+    return made
 
 
 def weight_factors(left_out: dict[str, Array], target: Index) -> dict[str, float]:
@@ -195,6 +232,8 @@ def member_weights(
         weights[name] = (1 - part) * LINEAR_PART / len(linear)
     if TREES in names:
         weights[TREES] = (1 - part) * (1 - LINEAR_PART)
+    if DRAWS in names:
+        weights = {name: w * (1 - DRAWS_PART) for name, w in weights.items()} | {DRAWS: DRAWS_PART}
     why = [why_propagated if name in propagated else reason for name in weights]
     if factors:
         weights = {name: w * factors[name] for name, w in weights.items()}

@@ -34,7 +34,7 @@ from ebse._estimators import (
 from ebse._labels import Labels, plain_classes, read_labels, restored_classes, warn_of_lost_classes
 from ebse._stages import shown, stage
 from ebse._threads import threads_for_entries
-from ebse._validation import option
+from ebse._validation import count, option
 from ebse.semi_supervised._class_prior import (
     caution,
     estimated_prior,
@@ -44,6 +44,7 @@ from ebse.semi_supervised._class_prior import (
     restored_prior,
 )
 from ebse.semi_supervised._columns import Table, Views, all_numbers, as_frame
+from ebse.semi_supervised._draws import Sampler, Splits, samples_models
 from ebse.semi_supervised._members import (
     COLUMNS,
     COMPONENTS,
@@ -121,7 +122,9 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         frequencies among the labels, which is right if labeled rows were chosen at random.
     features : "auto", None or transformer, default "auto"
         Learned features, in which labels are propagated as well. "auto": ``ContrastiveFeatures`` for
-        numeric tables of at least 100 columns and 5,000 rows. None: no such features.
+        numeric tables of at least 100 columns and 5,000 rows. None: no such features. An energy-based
+        ensemble, :class:`ebse.RBSE`, is fitted to the columns split at their quartiles, and a logistic
+        regression on models sampled from it is a further member; on tables it gains nothing.
     unlabeled_label : default None
         A value in y that marks unlabeled rows, such as scikit-learn's −1. Missing entries always do.
     random_state : int, RandomState, Generator or None, default None
@@ -401,7 +404,9 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         left_out: dict[str, Array] = {}
         if members == "all" or not known:
             with stage("classifiers"):
-                self._supervised = fitted_members(rows.views, target, len(counts), seed=self._seed)
+                self._supervised = fitted_members(
+                    rows.views, target, len(counts), seed=self._seed, sampler=self._sampler
+                )
                 if calibrated:
                     left_out = self._left_out_answers(rows, target, len(counts))
             self._recall, self._factors = None, weight_factors(left_out, target)
@@ -460,7 +465,9 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             warnings.filterwarnings("ignore", "distinct rows with several labels", UserWarning)
             for name, one in self._propagators.items():
                 made._propagators[name] = copy.copy(one).relabel(inside.spreads[name], target)
-        made._supervised = fitted_members(inside.views, target, n_classes, seed=self._seed, rough=True)
+        made._supervised = fitted_members(
+            inside.views, target, n_classes, seed=self._seed, rough=True, sampler=self._sampler
+        )
         return made._member_answers(outside)
 
     def _sampled_answers(self) -> dict[str, Array]:
@@ -541,6 +548,10 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 wanted = ContrastiveFeatures()
             else:
                 wanted = None
+        self._sampler: Sampler | None = None
+        if samples_models(wanted):
+            self._sampler = Sampler.learned(wanted, views.standard, self._seed)
+            wanted = None
         self._features = learned(wanted, views.standard, self._seed)
 
     def _rows_in(self, X: Any, *, new: bool = True) -> Rows:
@@ -682,6 +693,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "members": self.members_.to_dict("list") if has_labels else None,
             "sharpness": self._sharpness if has_labels else 1.0,
             "factors": self._factors,
+            "n_sweeps": None if self._sampler is None else self._sampler.n_sweeps,
             "labels_per_class": self._labels_per_class if has_labels else 1.0,
             "propagators": list(self._propagators),
             "linear": [],
@@ -692,13 +704,16 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if self._recall is not None:
                 arrays["recall"] = self._recall
             arrays["prior_error"] = self.class_prior_["standard error"].to_numpy()
-        if self._features is not None and not _archive.is_ours(self._features):
+        features = self._features if self._sampler is None else self._sampler.ensemble
+        if features is not None and not _archive.is_ours(features):
             raise TypeError(
-                f"features must be an estimator of ebse to be saved, got {type(self._features).__name__}; "
+                f"features must be an estimator of ebse to be saved, got {type(features).__name__}; "
                 "fit with features=None, or keep the classifier in memory"
             )
         parts = [_archive.State({"table": self._table.facts()}, _prefixed("table", self._table.arrays()))]
-        parts.append(representation_state("features", self._features))
+        parts.append(representation_state("features", features))
+        if self._sampler is not None:
+            arrays |= _prefixed("splits", self._sampler.splits._asdict())
         parts += [_archive.nested(name, one) for name, one in self._propagators.items()]
         for name, one in self._supervised.items():
             if isinstance(one, Linear):
@@ -725,16 +740,22 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         made._table = Table.from_state(state.inside("table"))
         made.columns_ = made._table.described()
         made._sample, made._center, made._axes = (arrays[name] for name in ("sample", "center", "axes"))
-        made._features = restored_representation(state, "features")
+        made._features, made._sampler = restored_representation(state, "features"), None
         if made._features is not None:
             made.features = FrozenEstimator(made._features)
+        if facts["n_sweeps"] is not None:
+            splits = Splits(arrays["splits.columns"], arrays["splits.cuts"])
+            made._sampler = Sampler(
+                splits, made._features, count("n_sweeps", facts["n_sweeps"], least=0), made._seed
+            )
+            made._features = None
         made._propagators = {name: _archive.restored(state.inside(name)) for name in facts["propagators"]}
         made._require_options()
         made._require_rows_fit()
         if facts["classes"] is None:
             return made
         made.classes_ = restored_classes(facts["classes"]["dtype"], facts["classes"]["values"])
-        made._supervised = restored_members(state)
+        made._supervised = restored_members(state, made._sampler)
         made.members_ = pd.DataFrame(facts["members"])
         made._weights = dict(zip(made.members_["member"], made.members_["weight"], strict=True))
         made._prior, made._answers, made._distributions = arrays["prior"], {}, None
@@ -751,7 +772,10 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _require_rows_fit(self) -> None:
         """Refuse a file whose columns do not fit its members: try a row in which everything is missing."""
         empty = pd.DataFrame({name: [None] for name in self._table.names}, dtype=object)
-        spreads = self._rows_of(self._table(empty)).spreads
+        rows = self._rows_of(self._table(empty))
+        spreads = rows.spreads
+        if self._sampler is not None:
+            self._sampler(rows.views.standard)
         n_rows = len(self._propagators[COLUMNS]._rows.keys)
         fit = [
             len(self._table.columns) == self.n_features_in_,

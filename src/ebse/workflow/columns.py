@@ -11,10 +11,10 @@ from ebse._estimators import scale_of
 from ebse.io import Rows, read_arrays
 from ebse.io.arrays import damaged
 from ebse.preprocessing import UnitScaling
+from ebse.preprocessing.binary import quartile_cuts
 
 Array = npt.NDArray[Any]
 
-QUARTILES = (0.25, 0.5, 0.75)
 BYTE = 255
 """The largest gray value of an 8-bit image."""
 
@@ -201,9 +201,7 @@ def _features(X: Array, source: Array, cuts: Array) -> Array:
 
 def _cuts(known: Array) -> list[float]:
     """Quartiles of a column with values above and below; NaN for a binary column."""
-    values = np.unique(known)
-    if len(values) <= 2:
+    if len(np.unique(known)) <= 2:
         return [np.nan]
-    cuts = np.unique(np.quantile(known, QUARTILES))
-    within = cuts[cuts < values[-1]].tolist()
-    return within or [float(values[-2])]
+    found: list[float] = quartile_cuts(known).tolist()
+    return found
