@@ -12,6 +12,7 @@ from ebse.semi_supervised import _class_prior
 from ebse.semi_supervised._class_prior import CONCENTRATION, caution, estimated_prior
 from ebse.semi_supervised._columns import Views
 from ebse.semi_supervised._members import (
+    CLEAR,
     COLUMNS,
     COMPONENTS,
     FEATURES,
@@ -169,6 +170,18 @@ def test_agreement_of_views_raises_the_weight_of_propagation() -> None:
     assert (np.diff(found) > 0).all()
     # Below a kappa of 0.7 agreement does not matter.
     np.testing.assert_allclose(propagated(0.3, 2), propagated(0.5, 2))
+
+
+def test_propagation_has_most_weight_where_classes_are_clear_clusters() -> None:
+    def part(agreement: float, n_clusters: int) -> float:
+        weights, _ = member_weights(answers_with(agreement), np.full(3, 0), n_clusters=n_clusters)
+        return weights[COLUMNS]
+
+    few, some, many = (part(1.0, n) for n in (100, 175, 250))
+    np.testing.assert_allclose([some - few, many - few], [CLEAR / 2, CLEAR])
+    assert part(1.0, 10_000) == many
+    # A kappa of 0.8 is not clear enough: 13 of 15 rows agree.
+    assert part(13 / 15, 250) == pytest.approx(part(13 / 15, 100))
 
 
 def test_learned_features_have_most_of_the_weight() -> None:
@@ -337,7 +350,7 @@ def test_caution() -> None:
 
 def test_propagation_over_few_clusters_counts_less() -> None:
     few, many, more = (
-        member_weights(answers_with(0.9), np.full(3, 1), n_clusters=n)[0][COLUMNS] for n in (5, 20, 500)
+        member_weights(answers_with(0.7), np.full(3, 1), n_clusters=n)[0][COLUMNS] for n in (5, 20, 500)
     )
     assert few == pytest.approx(many / 4)
     assert more == many

@@ -24,6 +24,10 @@ PART, AGREED, ENOUGH = 0.15, 0.3, 0.7
 """Weight of propagation with few labels, what is added where its views agree, and the kappa from which on."""
 MANY_CLUSTERS = 20
 """Clusters from which on propagation has its full weight."""
+CLEAR, CLEAR_KAPPA, CLEAR_CLUSTERS = 0.5, (0.8, 0.9), (100, 250)
+"""What is added to the weight of propagation on columns where classes are clear clusters: the views agree
+with a kappa of at least the second number, over at least the last number of clusters; less between the two
+numbers of a pair."""
 LEARNED = 0.9
 """Weight of propagation with few labels where features were learned: there are many rows and columns."""
 FADE = 10.0
@@ -211,21 +215,19 @@ def member_weights(
     """
     n = float(counts.mean())
     fade = FADE / (FADE + n)
-    propagated = [name for name in answers if name.startswith("propagation")]
     first, second = (answers[name].argmax(1) for name in (COLUMNS, COMPONENTS))
     agreement = kappa(first, second, len(counts))
-    part = (PART + AGREED * float(np.clip((agreement - ENOUGH) / (1 - ENOUGH), 0, 1))) * fade
-    part *= min(1, n_clusters / MANY_CLUSTERS)
-    reason = f"{n:.3g} label{'s' if n != 1 else ''} per class"
-    why_propagated = f"{reason}; its views agree with kappa {agreement:.2f}; {n_clusters} clusters"
-    weights: dict[str, float] = {}
+    scale = fade * min(1, n_clusters / MANY_CLUSTERS)
+    part = scale * (PART + AGREED * _between(agreement, (ENOUGH, 1)))
+    clear = scale * CLEAR * _between(agreement, CLEAR_KAPPA) * _between(n_clusters, CLEAR_CLUSTERS)
+    weights = {COLUMNS: part / 2 + clear, COMPONENTS: part / 2}
+    part += clear
     if FEATURES in answers:
         part = max(part, LEARNED * fade)
-    for name in propagated:
-        held = part / len(propagated)
-        if FEATURES in answers:
-            held = part * (0.8 if name == FEATURES else 0.2 / (len(propagated) - 1))
-        weights[name] = held
+        weights = {COLUMNS: 0.1 * part, COMPONENTS: 0.1 * part, FEATURES: 0.8 * part}
+    reason = f"{n:.3g} label{'s' if n != 1 else ''} per class"
+    why_propagated = f"{reason}; its views agree with kappa {agreement:.2f}; {n_clusters} clusters"
+    propagated = list(weights)
     names = {*answers, *others}
     linear = [name for name in (LINEAR, LINEAR_RANKS) if name in names]
     for name in linear:
@@ -243,6 +245,11 @@ def member_weights(
         ]
     total = sum(weights.values())
     return {name: w / total for name, w in weights.items()}, why
+
+
+def _between(x: float, ends: tuple[float, float]) -> float:
+    """0 up to the first of the ends, 1 from the second on, linear between."""
+    return float(np.interp(x, ends, (0, 1)))
 
 
 def expected_accuracy(

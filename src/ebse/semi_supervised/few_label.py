@@ -67,7 +67,7 @@ Array = npt.NDArray[Any]
 Index = npt.NDArray[np.intp]
 
 MEMBERS = ("all", "propagation")
-N_CLUSTERINGS, ALPHA, FAR = 3, 0.9, 0.99
+N_CLUSTERINGS, ALPHA, FAR = 3, 0.95, 0.99
 """Clusterings of each view, and how far labels propagate: in columns less than in learned features."""
 MOST_CLUSTERS, ROWS_PER_CLUSTER = 1_000, 5
 """Clusters at most, and rows for each at least: with few labels fewer clusters than rows / 2 do better."""
