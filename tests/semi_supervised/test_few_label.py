@@ -224,6 +224,20 @@ def test_without_labels(bare: FewLabelClassifier) -> None:
     np.testing.assert_array_equal(labeled.predict(X.iloc[first]), Y[first])
 
 
+def test_empty_rows_are_not_suggested(tmp_path: Path) -> None:
+    """Nobody can label them; before and after a file, of the rows of fit and of others."""
+    frame = pd.concat([X, pd.DataFrame(index=range(3), columns=X.columns)], ignore_index=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = FewLabelClassifier(random_state=0).fit(frame)
+        made.save(tmp_path / "a.safetensors")
+        for one in (made, FewLabelClassifier.load(tmp_path / "a.safetensors")):
+            assert set(one.suggest(200)) & {N, N + 1, N + 2} == set()
+        assert len(made.suggest(1, X=frame.iloc[N:])) == 0
+    made._empty = np.empty(0, dtype=np.intp)
+    assert set(made.suggest(200)) & {N, N + 1, N + 2}
+
+
 def test_suggest_needs_a_number(held: FewLabelClassifier) -> None:
     with pytest.raises(TypeError, match=r"n must be a whole number, got an array; pass rows as X="):
         held.suggest(np.eye(2))  # type: ignore[arg-type]
@@ -699,6 +713,7 @@ def test_contradictory_files_are_refused(held: FewLabelClassifier, tmp_path: Pat
     assert set(found.values()) == {"", "refused"}
     # Other rows by which members are compared, a tree less, and no cross-validation.
     assert {name for name, message in found.items() if not message} == {
+        "cut empty",
         "cut sample",
         "cut trees.roots",
         "no recall",

@@ -222,7 +222,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             frame = pd.concat(
                 [frame, self._frame(X_unlabeled, reset=False, name="X_unlabeled")], ignore_index=True
             )
-        self._scale = scale_of(all_numbers(frame))
+        self._scale, self._empty = scale_of(all_numbers(frame)), _empty_rows(frame)
         self._seed = seed_of(self.random_state)
         self._supervised: dict[str, Any] = {}
         self._recall: Array | None = None
@@ -348,13 +348,15 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         array of int
-            Indices into the rows of ``fit``, or into X. Never a labeled or an excluded row.
+            Indices into the rows of ``fit``, or into X. Never a labeled or an excluded row, nor one in which
+            every entry is missing.
         """
         check_is_fitted(self)
         # Learned features are the best view where there are some.
         name = FEATURES if FEATURES in self._propagators else COLUMNS
         rows = None if X is None else self._rows_in(X).spreads[name]
-        return self._propagators[name].suggest(n, X=rows, exclude=exclude)
+        empty = self._empty if X is None else _empty_rows(self._frame(X, reset=False))
+        return self._propagators[name].suggest(n, X=rows, exclude=[*exclude, *empty])
 
     def save(self, path: str | Path) -> None:
         """Write the fitted classifier to one file, atomically.
@@ -698,7 +700,12 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "propagators": list(self._propagators),
             "linear": [],
         }
-        arrays: dict[str, Array] = {"sample": self._sample, "center": self._center, "axes": self._axes}
+        arrays: dict[str, Array] = {
+            "sample": self._sample,
+            "empty": self._empty,
+            "center": self._center,
+            "axes": self._axes,
+        }
         if has_labels:
             arrays["prior"] = self._prior
             if self._recall is not None:
@@ -740,6 +747,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         made._table = Table.from_state(state.inside("table"))
         made.columns_ = made._table.described()
         made._sample, made._center, made._axes = (arrays[name] for name in ("sample", "center", "axes"))
+        made._empty = arrays["empty"]
         made._features, made._sampler = restored_representation(state, "features"), None
         if made._features is not None:
             made.features = FrozenEstimator(made._features)
@@ -785,6 +793,8 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             all(len(one._rows.keys) == n_rows for one in self._propagators.values()),
             self._sample.dtype.kind == "i" and self._sample.ndim == 1 and len(self._sample) > 0,
             bool(((self._sample >= 0) & (self._sample < n_rows)).all()),
+            self._empty.dtype.kind == "i" and self._empty.ndim == 1,
+            bool(((self._empty >= 0) & (self._empty < n_rows)).all()),
         ]
         if not all(fit):
             raise ValueError("columns and members contradict each other")
@@ -849,6 +859,11 @@ def _number_of_clusters(Z: Array) -> int:
     dimensions = float(np.trace(covariance)) ** 2 / squares if squares > 0 else 1.0
     per_cluster = max(ROWS_PER_CLUSTER, dimensions / DIMENSIONS_PER_ROW)
     return int(max(1, min(MOST_CLUSTERS, max(len(Z) / per_cluster, 2), n_distinct(Z))))
+
+
+def _empty_rows(frame: pd.DataFrame) -> Index:
+    """Indices of rows in which every entry is missing."""
+    return np.flatnonzero(frame.isna().all(axis=1))
 
 
 def _sample(n: int, seed: int) -> Index:
