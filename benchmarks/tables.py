@@ -43,8 +43,8 @@ from ebse.datasets import load_images
 from ebse.semi_supervised._columns import Table
 
 OURS, REGRESSION = "FewLabelClassifier", "logistic regression"
-RANKED = (OURS, REGRESSION, "1-NN", "random forest", "Poisson learning")
-FOREST = "random forest"
+FOREST, POISSON = "random forest", "Poisson learning"
+RANKED = (OURS, REGRESSION, "1-NN", FOREST, POISSON)
 SPREADING, ON_FEATURES = "SpreadingClassifier", "SpreadingClassifier(ContrastiveFeatures())"
 OUR_COLUMNS = ", our columns"
 IMAGES = ("digits", "MNIST", "Fashion-MNIST")
@@ -173,7 +173,7 @@ def peers_of(one: Task, Z: Any) -> dict[str, Callable[[], Predict]]:
         REGRESSION: lambda: supervised(Z, one.test, lambda: LogisticRegression(max_iter=1_000)),
         "1-NN": lambda: supervised(Z, one.test, lambda: KNeighborsClassifier(1)),
         FOREST: lambda: supervised(Z, one.test, lambda: RandomForestClassifier(random_state=0)),
-        "Poisson learning": lambda: on_rows(peers.on_graphs(rows, Z, one.y)[1], one),
+        POISSON: lambda: on_rows(peers.on_graphs(rows, Z, one.y)[1], one),
         "gradient boosting": lambda: supervised(
             Z, one.test, lambda: HistGradientBoostingClassifier(random_state=0)
         ),
@@ -214,11 +214,11 @@ def measured(one: Task, name: str, shots: list[int], options: argparse.Namespace
     """Rows of results of one method on one table."""
     predict, found = methods(one, options)[name](), []
     truth = one.y[one.test]
-    seconds_left = np.inf if name in RANKED else options.seconds
+    limit = np.inf if name in RANKED else options.seconds
     for n in shots:
         spent = 0.0
         for episode in range(options.episodes[0] if n <= FEW else options.episodes[1]):
-            if spent > seconds_left and episode >= LEAST_EPISODES:
+            if spent > limit and episode >= LEAST_EPISODES:
                 break
             known = labeled_rows(one, n, episode)
             began = time.process_time()
@@ -268,13 +268,17 @@ def summary(rows: pd.DataFrame) -> str:
     plain = rows[~rows["table"].str.contains("thinned")]
     lines = ["Accuracy (%), mean over tables that all of these methods have:"]
     means = plain.groupby(["table", "method", "n_labels"])["accuracy"].mean().mul(100).unstack("method")
-    everywhere = means.loc[:, means.drop(index=["digits"], level="table", errors="ignore").notna().all()]
+    everywhere = means.dropna(axis=1)
     lines.append(everywhere.groupby("n_labels").mean().T.round(1).to_string())
     first = means.xs(1, level="n_labels") if 1 in means.index.get_level_values("n_labels") else means[:0]
     lines += ["", "Accuracy (%) at one label per class:", first.T.round(1).to_string()]
+    counts = plain.groupby(["method", "table", "n_labels"])["episode"].count().unstack("n_labels")
+    fewer = counts[(counts < counts.groupby("table").transform("max")).any(axis=1)]
+    if len(fewer):
+        lines += ["", "Episodes, where the limit of time made them fewer:", fewer.to_string()]
     present = [name for name in RANKED if name in means]
     if OURS in present:
-        ranks = means[present].apply(_ranks, axis=1).groupby("n_labels").mean()
+        ranks = means[present].dropna().apply(_ranks, axis=1).groupby("n_labels").mean()
         lines += [
             "",
             f"Mean rank among {', '.join(present)}; within {TIED} points shared:",
@@ -282,7 +286,7 @@ def summary(rows: pd.DataFrame) -> str:
         ]
         others = [f"{name}{OUR_COLUMNS}" for name in RANKED[1:] if f"{name}{OUR_COLUMNS}" in means]
         if others:
-            ranks = means[[OURS, *others]].apply(_ranks, axis=1).groupby("n_labels").mean()
+            ranks = means[[OURS, *others]].dropna().apply(_ranks, axis=1).groupby("n_labels").mean()
             lines += ["", "The same, the others on our columns:", ranks.round(2).to_string()]
     if {OURS, REGRESSION} <= set(present):
         lines += ["", "FewLabelClassifier less logistic regression, points, with intervals at 5 % (Holm):"]
@@ -290,11 +294,12 @@ def summary(rows: pd.DataFrame) -> str:
     if unbalanced.any():
         for measure in ("accuracy", "balanced"):
             found = rows[unbalanced].groupby(["table", "method", "n_labels"])[measure].mean().mul(100)
-            found = found.unstack("method")[present].groupby("n_labels").mean()
+            found = found.unstack("method").reindex(columns=present).dropna().groupby("n_labels").mean()
             lines += ["", f"Unbalanced tables, {measure} (%):", found.T.round(1).to_string()]
     five = plain[plain["n_labels"] == 5].groupby(["method", "table"])["calibration"].mean().unstack("method")
     five = five.dropna(axis=1, how="all")
-    five.loc["mean"] = five.mean()
+    # Of methods that all tables have.
+    five.loc["mean"] = five.dropna(axis=1).mean()
     lines += ["", "Calibration error at five labels:", five.T.round(3).to_string()]
     return "\n".join(lines)
 

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from scipy.special import softmax
 from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from ebse import RBSE, FewLabelClassifier, _archive, _chains
@@ -115,7 +116,18 @@ def test_an_ensemble_as_features_is_a_member(tmp_path: Path) -> None:
     np.testing.assert_allclose(again.predict_proba(frame), made.predict_proba(frame), atol=1e-6)
     relabeled = again.relabel(frame.iloc[:10], Y[:10])
     np.testing.assert_array_equal(relabeled.predict(frame), made.predict(frame))
-    assert type(again.features.estimator) is RBSE
+    # Fitted anew, where fit is called again.
+    assert type(again.features) is RBSE
+    again.fit(frame.iloc[::-1], FEW[::-1])
+
+
+def test_a_frozen_ensemble_is_refused() -> None:
+    """It would need the columns that the classifier makes of the table."""
+    frozen = FrozenEstimator(ensemble().fit(X > 1))
+    with pytest.raises(
+        ValueError, match=r"features must be an ensemble that is not frozen, .* pass RBSE\(\)"
+    ):
+        FewLabelClassifier(features=frozen).fit(X, FEW)
 
 
 @pytest.mark.parametrize(
@@ -123,6 +135,10 @@ def test_an_ensemble_as_features_is_a_member(tmp_path: Path) -> None:
     [
         ("splits.columns", np.array([0, 1])),
         ("splits.columns", np.full(9, 7)),
+        ("splits.columns", np.full(9, -1)),
+        ("splits.cuts", np.zeros((1, 9), dtype=np.float32)),
+        (f"{DRAWS}.coef", np.zeros((2, 6), dtype=np.int64)),
+        ("n_sweeps", 20_000),
         ("splits.cuts", np.zeros(4, dtype=np.float32)),
         (f"{DRAWS}.coef", np.zeros((2, 5), dtype=np.float32)),
         (f"{DRAWS}.intercept", np.zeros(3, dtype=np.float32)),

@@ -36,6 +36,9 @@ from ebse.semi_supervised._members import (
     combined,
     expected_accuracy,
     folds,
+    recalls,
+    sharpness,
+    weight_factors,
 )
 
 N = 120
@@ -46,7 +49,6 @@ def few_trees() -> Iterator[None]:
     """Five trees instead of a hundred, and one clustering, except where accuracy matters."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_members, "N_TREES", 5)
-        patch.setattr(_members, "FEW_TREES", 2)
         patch.setattr(_members, "MOST_FOLDS", 3)
         patch.setattr(few_label, "N_CLUSTERINGS", 1)
         yield
@@ -434,14 +436,16 @@ def test_the_prior_is_estimated_from_unlabeled_rows(held: FewLabelClassifier) ->
 
 def test_the_mean_confidence_is_the_accuracy_that_is_expected(fitted: FewLabelClassifier) -> None:
     """By agreement and confidence of the members, and by cross-validated recall."""
-    answers = fitted._sampled_answers()
-    unlabeled = np.zeros(N, dtype=bool), np.empty(0, dtype=np.intp)
+    answers = {name: p[12:] for name, p in fitted._sampled_answers().items()}
+    unlabeled = np.zeros(N - 12, dtype=bool), np.empty(0, dtype=np.intp)
     sharp = fitted._combined(answers, *unlabeled)
     fitted._sharpness = 1.0
     plain = fitted._combined(answers, *unlabeled)
     assert fitted._recall is not None
     by_recall = float(fitted._recall @ fitted.class_prior_["probability"])
-    expected = expected_accuracy(answers, plain, np.array([4, 4, 4]), by_recall)
+    expected = expected_accuracy(
+        answers, plain, np.array([4, 4, 4]), cross_validated=by_recall, n_cross_validated=12
+    )
     np.testing.assert_allclose(sharp.max(1).mean(), expected, atol=1e-4)
     assert abs(plain.max(1).mean() - expected) > 1e-3
 
@@ -449,38 +453,111 @@ def test_the_mean_confidence_is_the_accuracy_that_is_expected(fitted: FewLabelCl
 def test_left_out_rows_are_answered_without_their_labels(bare: FewLabelClassifier) -> None:
     """By members that learn from the other folds alone, as if their labels were the only ones."""
     rows, target = bare._kept_rows("a test").take(np.arange(12)), np.unique(Y[:12], return_inverse=True)[1]
-    found = bare._left_out_answers(rows, target, 3)
-    train, test = folds(target, 3, seed=bare._seed)[0]
+    found, known = bare._left_out_answers(rows, target, 3)
+    order = np.random.default_rng(bare._seed).permutation(
+        np.unique(bare._propagators[COLUMNS]._keys(rows.spreads[COLUMNS]), return_index=True)[1]
+    )
+    parts = folds(target[order], 3, seed=bare._seed)
+    np.testing.assert_array_equal(known, target[order][np.concatenate([test for _, test in parts])])
+    train, test = (order[part] for part in parts[0])
     other = copy.deepcopy(bare).relabel(X.iloc[train], target[train])
     expected = other._member_answers(rows.take(test))
     assert set(found) == set(expected)
     for name, p in expected.items():
-        if name != TREES:
-            np.testing.assert_allclose(found[name][test], p, atol=1e-6)
+        np.testing.assert_allclose(found[name][: len(test)], p, atol=1e-6)
     seen = copy.deepcopy(bare).relabel(X.iloc[:12], target)._member_answers(rows.take(test))
-    assert abs(found[LINEAR][test] - seen[LINEAR]).max() > 1e-3
-    assert abs(found[LINEAR_RANKS][test] - seen[LINEAR_RANKS]).max() > 1e-3
+    for name in (LINEAR, LINEAR_RANKS, TREES):
+        assert abs(found[name][: len(test)] - seen[name]).max() > 1e-3
 
 
-def test_random_labels_are_not_confirmed_by_cross_validation(bare: FewLabelClassifier) -> None:
-    """Labels that have nothing to do with the rows: by chance, in an interval at 1 in a million."""
-    noise = np.random.default_rng(0).permutation(np.arange(len(X)) % 2)
-    found = bare._left_out_answers(bare._kept_rows("a test"), noise, 2)
-    low, high = stats.binom.interval(1 - 1e-6, len(X), 0.5)
-    for p in found.values():
-        assert low <= (p.argmax(1) == noise).sum() <= high
+@pytest.mark.parametrize("n_copies", [1, 3])
+def test_random_labels_are_not_confirmed_by_cross_validation(n_copies: int) -> None:
+    """Labels that have nothing to do with the rows: by chance, also where each row is there several times.
+
+    In an interval at 1 in a million.
+    """
+    rng = np.random.default_rng(0)
+    rows = np.repeat(rng.normal(size=(100, 3)), n_copies, axis=0)
+    noise = np.repeat(rng.permutation(np.arange(100) % 2), n_copies)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = FewLabelClassifier(random_state=0).fit(rows, noise)
+    low, high = stats.binom.interval(1 - 1e-6, 100, 0.5)
+    assert made._n_left_out == 100
+    assert made._recall is not None
+    assert low <= 50 * made._recall.sum() <= high
+    seen = made._member_answers(made._kept_rows("a test"))
+    assert not low <= (seen[TREES].argmax(1) == noise)[::n_copies].sum() <= high
 
 
-def test_cross_validation_changes_weights(fitted: FewLabelClassifier, bare: FewLabelClassifier) -> None:
-    """From three labels per class on; propagation alone keeps the factors."""
-    assert set(fitted._factors) == set(fitted.members_["member"])
-    assert fitted.members_["why"].str.contains("by cross-validation").all()
-    before = fitted._factors
-    assert fitted.relabel(y=FEW, members="propagation")._factors is before
+@pytest.mark.parametrize("prior", ["estimate", "equal", {"a": 0.6, "b": 0.3, "c": 0.1}])
+def test_weights_and_confidence_are_from_left_out_rows(prior: Any, bare: FewLabelClassifier) -> None:
+    """A given prior is applied to members that have learned from classes of equal weight."""
+    bare.set_params(class_prior=prior).relabel(y=FEW)
+    rows, target = bare._kept_rows("a test").take(np.arange(12)), np.unique(Y[:12], return_inverse=True)[1]
+    left_out, known = bare._left_out_answers(rows, target, 3)
+    given = {"estimate": None, "equal": np.full(3, 1 / 3)}.get(str(prior), np.array([0.6, 0.3, 0.1]))
+    weighed = {
+        name: p if given is None or name in (COLUMNS, COMPONENTS) else p * given
+        for name, p in left_out.items()
+    }
+    assert bare._factors == pytest.approx(weight_factors(weighed, known, given))
+    assert bare._recall is not None
+    np.testing.assert_allclose(bare._recall, recalls(bare._mixed(left_out), known))
+    assert bare._n_left_out == 12
+
+
+def test_cross_validation_needs_three_labels_of_two_classes(bare: FewLabelClassifier) -> None:
     few = [label if i < 6 else None for i, label in enumerate(FEW)]
     bare.relabel(y=few)
     assert bare._factors == {}
-    assert bare._recall is None
+    assert (bare._recall, bare._n_left_out) == (None, 0)
+    assert not bare.members_["why"].str.contains("cross-validation").any()
+
+
+def test_a_class_of_few_labels_is_always_learned(bare: FewLabelClassifier) -> None:
+    """And the other classes are cross-validated all the same."""
+    target = np.unique(Y, return_inverse=True)[1]
+    few = [
+        Y[i] if (target[i] < 2 and i < 40) or i in np.flatnonzero(target == 2)[:2] else None for i in range(N)
+    ]
+    bare.relabel(y=few)
+    assert bare._n_left_out == sum(label in ("a", "b") for label in few)
+    assert bare.members_["why"].str.contains("by cross-validation").all()
+
+
+def test_relabel_of_propagation_keeps_what_cross_validation_found(fitted: FewLabelClassifier) -> None:
+    """With the number of labels that it is from: many new ones do not make it more certain."""
+    before = fitted._factors, fitted._recall, fitted._n_left_out
+    fitted.relabel(y=Y, members="propagation")
+    assert (fitted._factors, fitted._recall, fitted._n_left_out) == before
+    fitted.relabel(y=Y)
+    assert fitted._n_left_out == N
+
+
+def test_many_labels_are_cross_validated_in_part(
+    bare: FewLabelClassifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(few_label, "MOST_LEFT_OUT", 50)
+    assert bare.relabel(y=Y)._n_left_out == 50
+
+
+@pytest.mark.parametrize("n_labels", [6, 12])
+def test_confidence_after_load(n_labels: int, fitted: FewLabelClassifier, file: Path) -> None:
+    """The rows of fit are not there: by the left-out rows, or as it was."""
+    loaded = FewLabelClassifier.load(file)
+    before = loaded._sharpness
+    loaded.relabel(X.iloc[:n_labels], Y[:n_labels])
+    if n_labels == 6:
+        assert loaded._sharpness == before
+        return
+    rows = loaded._rows_in(X.iloc[:n_labels])
+    target = np.unique(Y[:n_labels], return_inverse=True)[1]
+    left_out, known = loaded._left_out_answers(rows, target, 3)
+    p = loaded._mixed(left_out)
+    recall = float(recalls(p, known) @ loaded._prior)
+    expected = expected_accuracy(left_out, p, np.full(3, 4), cross_validated=recall, n_cross_validated=12)
+    assert loaded._sharpness == pytest.approx(sharpness(p, expected))
 
 
 @pytest.mark.parametrize(
@@ -750,6 +827,7 @@ def doctored(facts: Any, arrays: Any, where: list[Any], value: Any) -> Any:
         (["factors"], dict.fromkeys((COLUMNS, COMPONENTS, LINEAR, LINEAR_RANKS, TREES), 2.0)),
         (["factors"], 1),
         (["labels_per_class"], 0),
+        (["n_left_out"], -1),
         (["labels_per_class"], float("nan")),
         (["propagators"], [COLUMNS]),
         (["propagators"], []),

@@ -60,10 +60,10 @@ def test_linear_is_logistic_regression(n_classes: int, view: str) -> None:
     assert abs(other - expected).max() > 0.01
 
 
-def test_ranks_have_a_linear_model_only_where_they_differ() -> None:
+def test_ranks_have_a_linear_model_of_their_own() -> None:
     views, y = views_of(2)
-    assert list(fitted_members(views, y, 2, seed=0)) == [LINEAR, LINEAR_RANKS, TREES]
-    assert list(fitted_members(Views(views.standard, views.standard), y, 2, seed=0)) == [LINEAR, TREES]
+    assert list(fitted_members(views, y, 2, seed=0, on_ranks=True)) == [LINEAR, LINEAR_RANKS, TREES]
+    assert list(fitted_members(views, y, 2, seed=0, on_ranks=False)) == [LINEAR, TREES]
 
 
 def test_a_forest_is_the_same_without_scikit_learn() -> None:
@@ -231,9 +231,9 @@ def test_expected_accuracy_is_shrunk_toward_the_regression(n: int) -> None:
     answers = {i: np.eye(3)[np.arange(90) % 3] for i in "ab"}
     p, counts = answers["a"] * 0.7 + 0.1, np.full(3, n)
     alone = expected_accuracy(answers, p, counts)
-    found = expected_accuracy(answers, p, counts, 0.4)
-    np.testing.assert_allclose(found, (WORTH * alone + 3 * n * 0.4) / (WORTH + 3 * n))
-    assert expected_accuracy(answers, p, np.full(3, 10_000), 1.0) == 0.99
+    found = expected_accuracy(answers, p, counts, cross_validated=0.4, n_cross_validated=n)
+    np.testing.assert_allclose(found, (WORTH * alone + n * 0.4) / (WORTH + n))
+    assert expected_accuracy(answers, p, counts, cross_validated=1.0, n_cross_validated=10**6) == 0.99
 
 
 def test_folds_leave_every_row_out_once() -> None:
@@ -246,12 +246,24 @@ def test_folds_leave_every_row_out_once() -> None:
         assert set(target[train]) == {0, 1, 2}
     assert len(folds(np.repeat([0, 1], 40), 2, seed=0)) == 5
     assert folds(np.repeat([0, 1], [2, 30]), 2, seed=0) == []
+    assert folds(np.repeat([0, 2], 30), 3, seed=0) == []
     assert [list(test) for _, test in folds(target, 3, seed=1)] != [list(test) for _, test in found]
+
+
+def test_rows_of_rare_classes_are_in_all_training_parts() -> None:
+    target = np.repeat([0, 1, 2], [8, 2, 4])
+    found = folds(target, 3, seed=0)
+    assert len(found) == 4
+    for train, test in found:
+        assert {8, 9} <= set(train)
+        assert set(target[test]) == {0, 2}
 
 
 def test_recalls() -> None:
     p = np.eye(3)[[0, 0, 1, 1, 2, 0]]
     np.testing.assert_allclose(recalls(p, np.array([0, 0, 0, 1, 2, 2])), [2 / 3, 1, 1 / 2])
+    # A class without rows has the mean of the others.
+    np.testing.assert_allclose(recalls(p[:4], np.array([0, 0, 0, 1])), [2 / 3, 1, 5 / 6])
 
 
 def test_accurate_members_weigh_more() -> None:
@@ -265,6 +277,10 @@ def test_accurate_members_weigh_more() -> None:
     fewer = weight_factors({name: p[:20] for name, p in left_out.items()}, target[:20])
     np.testing.assert_allclose(fewer[COLUMNS], np.exp(-0.5 * SLOPE * 20 / (20 + SHRINK)))
     assert weight_factors({}, target) == {}
+    # A prior weighs the recalls of the classes: here all mistakes are in the first one.
+    first = {COLUMNS: np.eye(2)[np.where(target == 0, wrong, target)], LINEAR: np.eye(2)[target]}
+    found = weight_factors(first, target, np.array([0.1, 0.9]))
+    np.testing.assert_allclose(found[COLUMNS], np.exp(-0.02 * SLOPE * 50 / (50 + SHRINK)))
 
 
 def test_weights_are_multiplied_by_factors() -> None:

@@ -5,7 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.special import softmax
+from sklearn.frozen import FrozenEstimator
 
+from ebse import _chains
 from ebse._chains import chain_length, strong_noise
 from ebse._estimators import learned
 from ebse.preprocessing.binary import quartile_cuts
@@ -59,10 +61,28 @@ class Sampler(NamedTuple):
 
         Chains are as long as they remember their start, as in :class:`ebse.ensemble.RBSEClassifier`.
         """
+        if isinstance(features, FrozenEstimator):
+            raise ValueError(
+                "features must be an ensemble that is not frozen, as it is fitted to the columns split at "
+                f"their quartiles, got {features!r}; pass {type(features.estimator).__name__}()"
+            )
         splits = Splits.learned(X)
         rows = splits(X)
         ensemble = learned(features, rows, seed)
         return cls(splits, ensemble, chain_length(ensemble, rows), seed)
+
+    def require_rows(self, X: Array) -> None:
+        """Refuse a sampler of a file that cannot represent rows X (N, P)."""
+        columns, cuts = self.splits
+        fit = [
+            columns.dtype.kind == "i" and columns.ndim == 1 and columns.shape == cuts.shape,
+            bool(((columns >= 0) & (columns < X.shape[1])).all()),
+            self.n_sweeps in (0, *_chains.LENGTHS),
+            samples_models(self.ensemble),
+        ]
+        if not all(fit):
+            raise ValueError("columns and ensemble contradict each other")
+        self.ensemble.transform(self.splits(X))
 
     def __call__(self, X: Array) -> Array:
         """Representations (N, n_draws, K) of rows X (N, P); a row's do not depend on the other rows."""

@@ -32,14 +32,14 @@ LEARNED = 0.9
 """Weight of propagation with few labels where features were learned: there are many rows and columns."""
 FADE = 10.0
 """Labels per class at which the weight of propagation is half of that."""
-EXPECTED, WORTH = (-0.412, 0.278, -0.181, 0.018, 1.253), 20.0
+EXPECTED, WORTH = (-0.369, 0.243, -0.151, 0.023, 1.202), 20.0
 """Accuracy by agreement of the members, 1 / number of classes, logarithm of labels per class and mean
 confidence; and how many cross-validated labels this is worth."""
 SLOPE, SHRINK = 10.0, 50.0
 """A member that is one point less accurate in cross-validation has a tenth less weight; labels at which it is
 half of that."""
-LEAST_FOLDS, MOST_FOLDS, FEW_TREES = 3, 5, 30
-"""Folds of cross-validation, no more than the smallest class has labels, and trees in each."""
+LEAST_FOLDS, MOST_FOLDS, MOST_LEFT_OUT = 3, 5, 2_000
+"""Folds of cross-validation, no more than a class has labels, and labeled rows in it at most."""
 LEAST_SHARP, MOST_SHARP = 0.2, 20.0
 """Powers of the probabilities, by which their mean becomes the accuracy that is expected."""
 LINEAR_PART = 0.4
@@ -141,17 +141,17 @@ def fitted_members(
     n_classes: int,
     *,
     seed: int,
-    rough: bool = False,
+    on_ranks: bool,
     sampler: Sampler | None = None,
 ) -> dict[str, Any]:
-    """Members that learn from the labeled rows alone, by name; ``rough`` ones have fewer trees.
+    """Members that learn from the labeled rows alone, by name.
 
-    One on representations of the ``sampler``, if there is one.
+    One on ranks if ``on_ranks``, and one on representations of the ``sampler``, if there is one.
     """
     made: dict[str, Any] = {LINEAR: fitted_linear(views, "standard", target, n_classes)}
-    if not np.array_equal(views.ranks, views.standard):
+    if on_ranks:
         made[LINEAR_RANKS] = fitted_linear(views, "ranks", target, n_classes)
-    made[TREES] = Forest.fitted(views.standard, target, n_trees=FEW_TREES if rough else N_TREES, seed=seed)
+    made[TREES] = Forest.fitted(views.standard, target, n_trees=N_TREES, seed=seed)
     if sampler is not None:
         made[DRAWS] = fitted_on_draws(sampler, views, target, n_classes)
     return made
@@ -162,35 +162,42 @@ def restored_members(state: _archive.State, sampler: Sampler | None) -> dict[str
     made: dict[str, Any] = {}
     n_classes = len(state.facts["classes"]["values"])
     for name, view in state.facts["linear"]:
-        coef, intercept = state.arrays[f"{name}.coef"], state.arrays[f"{name}.intercept"]
-        if (
-            view not in Views._fields
-            or coef.ndim != 2
-            or len(coef) != n_classes
-            or intercept.shape != (n_classes,)
-        ):
-            raise ValueError(f"a linear model of shape {coef.shape} for {n_classes} classes")
-        made[name] = Linear(view, coef, intercept)
+        if view not in Views._fields:
+            raise ValueError(f"no view {view!r}")
+        made[name] = Linear(view, *_coefficients(state, name, n_classes))
     arrays = {name: state.arrays[f"{TREES}.{name}"] for name in Trees._fields}
     trees = Trees.from_arrays(arrays, made[LINEAR].coef.shape[1])
     if trees.value.shape[1] != n_classes:
         raise ValueError(f"trees of {trees.value.shape[1]} classes")
     made[TREES] = Forest(trees)
     if sampler is not None:
-        coef, intercept = state.arrays[f"{DRAWS}.coef"], state.arrays[f"{DRAWS}.intercept"]
-        if coef.shape != (n_classes, sampler.ensemble.n_components) or intercept.shape != (n_classes,):
-            raise ValueError(f"a linear model of shape {coef.shape} for {n_classes} classes")
+        coef, intercept = _coefficients(state, DRAWS, n_classes)
+        if coef.shape[1] != sampler.ensemble.n_components:
+            raise ValueError(f"a linear model of {coef.shape[1]} hidden units")
         made[DRAWS] = OnDraws(sampler, coef, intercept)
     return made
 
 
-def weight_factors(left_out: dict[str, Array], target: Index) -> dict[str, float]:
+def _coefficients(state: _archive.State, name: str, n_classes: int) -> tuple[Array, Array]:
+    """Coefficients (C, P) and intercepts (C,) of a linear model of a file."""
+    coef, intercept = state.arrays[f"{name}.coef"], state.arrays[f"{name}.intercept"]
+    fit = coef.ndim == 2 and len(coef) == n_classes and intercept.shape == (n_classes,)
+    if not fit or {coef.dtype.kind, intercept.dtype.kind} != {"f"}:
+        raise ValueError(f"a linear model of shape {coef.shape} for {n_classes} classes")
+    return coef, intercept
+
+
+def weight_factors(left_out: dict[str, Array], target: Index, prior: Array | None = None) -> dict[str, float]:
     """Factors of the members' weights by their accuracy in cross-validation; 1 for the best one.
 
-    ``left_out`` are class probabilities of labeled rows, each by members that have not seen its label. Few
-    labels are weak evidence, and change little.
+    ``left_out`` are class probabilities of labeled rows, each by members that have not seen its label.
+    Accuracy is the mean of the recalls of the classes, weighted by the prior, if there is one. Few labels are
+    weak evidence, and change little.
     """
-    accuracies = {name: float((p.argmax(1) == target).mean()) for name, p in left_out.items()}
+    accuracies = {}
+    for name, p in left_out.items():
+        weights = np.ones(p.shape[1]) if prior is None else prior
+        accuracies[name] = float(recalls(p, target) @ weights / weights.sum())
     best = max(accuracies.values(), default=0)
     slope = SLOPE * len(target) / (len(target) + SHRINK)
     return {name: float(np.exp(slope * (found - best))) for name, found in accuracies.items()}
@@ -253,12 +260,17 @@ def _between(x: float, ends: tuple[float, float]) -> float:
 
 
 def expected_accuracy(
-    answers: dict[str, Array], p: Array, counts: Index, cross_validated: float | None = None
+    answers: dict[str, Array],
+    p: Array,
+    counts: Index,
+    *,
+    cross_validated: float | None = None,
+    n_cross_validated: int = 0,
 ) -> float:
-    """Accuracy that is to be expected of predictions p (N, C) on unlabeled rows.
+    """Accuracy that is to be expected of predictions p (N, C) for unlabeled rows.
 
     A linear regression on other tables, by how often the members agree with the predictions and how confident
-    these are; and the accuracy in cross-validation, which counts more the more labels there are.
+    these are; and the accuracy in cross-validation, which counts more the more labels it is from.
     """
     n_classes = p.shape[1]
     predicted = p.argmax(1)
@@ -266,25 +278,40 @@ def expected_accuracy(
     known = (1, agreement, 1 / n_classes, np.log(counts.mean()), p.max(1).mean())
     found = float(np.clip(np.dot(EXPECTED, known), 1 / n_classes + 0.02, 0.99))
     if cross_validated is not None:
-        n = counts.sum()
-        found = (WORTH * found + n * cross_validated) / (WORTH + n)
+        total = WORTH + n_cross_validated
+        found = (WORTH * found + n_cross_validated * cross_validated) / total
     return float(np.clip(found, 1 / n_classes + 0.02, 0.99))
 
 
 def folds(target: Index, n_classes: int, *, seed: int) -> list[tuple[Index, Index]]:
-    """Stratified folds of labeled rows, (train, test) each; none where a class has fewer than 3 labels."""
+    """Stratified folds of labeled rows, (train, test) each.
+
+    Rows of a class of fewer than 3 labels are in all training parts. No folds where fewer than two classes
+    have more.
+    """
     from sklearn.model_selection import StratifiedKFold
 
-    n_folds = min(MOST_FOLDS, int(np.bincount(target, minlength=n_classes).min()))
-    if n_folds < LEAST_FOLDS:
+    counts = np.bincount(target, minlength=n_classes)
+    enough = counts >= LEAST_FOLDS
+    if enough.sum() < 2 or not counts.all():
         return []
-    return list(StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(target, target))
+    split, always = np.flatnonzero(enough[target]), np.flatnonzero(~enough[target])
+    made = StratifiedKFold(min(MOST_FOLDS, int(counts[enough].min())), shuffle=True, random_state=seed)
+    return [
+        (np.concatenate([always, split[train]]), split[test])
+        for train, test in made.split(split, target[split])
+    ]
 
 
 def recalls(p: Array, target: Index) -> Array:
-    """Recall of each class (C,): the part of its rows that class probabilities p (N, C) predict as it."""
+    """Recall of each class (C,): the part of its rows that class probabilities p (N, C) predict as it.
+
+    The mean of the others for a class without rows.
+    """
     right = p.argmax(1) == target
-    return np.array([right[target == c].mean() for c in range(p.shape[1])])
+    counts = np.bincount(target, minlength=p.shape[1])
+    found = np.bincount(target, right, minlength=p.shape[1]) / np.maximum(counts, 1)
+    return np.where(counts > 0, found, found[counts > 0].mean())
 
 
 def sharpness(p: Array, accuracy: float) -> float:

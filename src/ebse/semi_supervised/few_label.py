@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self, final
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -49,6 +49,7 @@ from ebse.semi_supervised._members import (
     COLUMNS,
     COMPONENTS,
     FEATURES,
+    MOST_LEFT_OUT,
     Linear,
     combined,
     expected_accuracy,
@@ -105,8 +106,9 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     without labels (``columns_``). Several members answer, and their class probabilities are averaged
     (``members_``): label propagation over clusters of all rows, in standardized columns and in principal
     components of ranks, which uses the unlabeled rows; logistic regression; and extremely randomized trees.
-    The more labels there are, the less propagation counts. The frequencies of the classes are estimated from
-    the unlabeled rows (``class_prior_``).
+    The more labels there are, the less propagation counts; from three labels per class on, members count less
+    that are less accurate in cross-validation. The frequencies of the classes are estimated from the
+    unlabeled rows (``class_prior_``).
 
     A labeled row keeps its label: ``predict`` and ``transduction_`` return it for the row and for rows equal
     to it.
@@ -124,7 +126,8 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Learned features, in which labels are propagated as well. "auto": ``ContrastiveFeatures`` for
         numeric tables of at least 100 columns and 5,000 rows. None: no such features. An energy-based
         ensemble, :class:`ebse.RBSE`, is fitted to the columns split at their quartiles, and a logistic
-        regression on models sampled from it is a further member; on tables it gains nothing.
+        regression on models sampled from it (on the mean representation, where Gibbs chains forget a row
+        within 20 sweeps) is a further member; on tables it gains nothing.
     unlabeled_label : default None
         A value in y that marks unlabeled rows, such as scikit-learn's −1. Missing entries always do.
     random_state : int, RandomState, Generator or None, default None
@@ -227,6 +230,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._supervised: dict[str, Any] = {}
         self._recall: Array | None = None
         self._factors: dict[str, float] = {}
+        self._n_left_out = 0
         with stage("columns"):
             self._table = Table.learned(frame, self.columns, seed=self._seed)
             self.columns_ = self._table.described()
@@ -265,8 +269,8 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Their labels; a missing entry or ``unlabeled_label`` is an unlabeled row. None, with X None: all
             labels are removed.
         members : {"all", "propagation"}, default "all"
-            "propagation" leaves logistic regression and trees as they are, which takes a fraction of a
-            second, unless a class is new.
+            "propagation" leaves all other members, and what cross-validation found, as they are, which takes
+            a fraction of a second, unless a class is new.
         """
         check_is_fitted(self)
         self._require_options()
@@ -389,7 +393,8 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         target, counts = labels.target, np.bincount(labels.target)
         known = np.array_equal(labels.classes, getattr(self, "classes_", []))
         given = self._given_prior(labels)
-        self.classes_, self._labels_per_class = labels.classes, float(counts.mean())
+        # The harmonic mean: classes of few labels limit what is known.
+        self.classes_, self._labels_per_class = labels.classes, float(1 / np.mean(1 / counts))
         propagators = {}
         with warnings.catch_warnings():
             for name, one in self._propagators.items():
@@ -406,12 +411,15 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         left_out: dict[str, Array] = {}
         if members == "all" or not known:
             with stage("classifiers"):
-                self._supervised = fitted_members(
-                    rows.views, target, len(counts), seed=self._seed, sampler=self._sampler
-                )
-                if calibrated:
-                    left_out = self._left_out_answers(rows, target, len(counts))
-            self._recall, self._factors = None, weight_factors(left_out, target)
+                self._supervised = self._fitted_members(rows, target, len(counts), _differ(rows.views))
+                left_out, left_target = self._left_out_answers(rows, target, len(counts))
+            self._recall, self._n_left_out = None, 0
+            # As they are combined: those of label propagation have a given prior already.
+            weighed = {
+                name: p if given is None or name in self._propagators else p * given
+                for name, p in left_out.items()
+            }
+            self._factors = weight_factors(weighed, left_target, given)
             self._answers: dict[str, Array] = {}
             self._sampled: dict[str, Array] = {}
         self._distributions: Array | None = None
@@ -423,54 +431,76 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.members_ = pd.DataFrame(
             {"member": list(self._weights), "weight": self._weights.values(), "why": why}
         )
+        labeled = self._find_labels(self._sample)[0]
+        unlabeled = {name: p[~labeled] for name, p in some.items()} if not labeled.all() else some
         self._prior: Array
         error: Array = np.zeros(len(counts))
         if given is not None:
             self._prior = given
         else:
-            labeled = self._find_labels(self._sample)[0]
-            unlabeled = {name: p[~labeled] for name, p in some.items()} if not labeled.all() else some
             self._prior, error = estimated_prior(unlabeled, self._weights)
         self.class_prior_ = pd.DataFrame(
             {"class": labels.classes, "probability": self._prior, "standard error": error}
         )
-        self._sharpness = 1.0
-        if not calibrated:
-            return self
         if left_out:
-            self._recall = recalls(self._mixed(left_out), target)
-        p = self._mixed(some)
-        recall = None if self._recall is None else float(self._recall @ self._prior)
-        self._sharpness = sharpness(p, expected_accuracy(some, p, counts, recall))
+            self._recall, self._n_left_out = recalls(self._mixed(left_out), left_target), len(left_target)
+        if not calibrated:
+            self._sharpness = 1.0
+            return self
+        if not known:
+            self._sharpness = 1.0
+        # Of all members; after load there are no other rows than those with labels.
+        evidence = left_out if self._kept is None or labeled.all() else unlabeled
+        if evidence:
+            self._sharpness = self._fitted_sharpness(evidence, counts)
         self._warn_of_result(some)
         return self
 
-    def _left_out_answers(self, rows: Rows, target: Index, n_classes: int) -> dict[str, Array]:
-        """Class probabilities of labeled rows by each member without their labels, by cross-validation.
-
-        Empty where labels are too few.
-        """
-        answers: dict[str, Array] = {}
-        for train, test in folds(target, n_classes, seed=self._seed):
-            inside, outside = rows.take(train), rows.take(test)
-            for name, p in self._answers_of_fold(inside, target[train], n_classes, outside).items():
-                answers.setdefault(name, np.empty((len(target), n_classes)))[test] = p
-        return answers
-
-    def _answers_of_fold(
-        self, inside: Rows, target: Index, n_classes: int, outside: Rows
-    ) -> dict[str, Array]:
-        """Class probabilities of the rows ``outside`` by members that learn from those ``inside``."""
-        made = copy.copy(self)
-        made._propagators = {}
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "distinct rows with several labels", UserWarning)
-            for name, one in self._propagators.items():
-                made._propagators[name] = copy.copy(one).relabel(inside.spreads[name], target)
-        made._supervised = fitted_members(
-            inside.views, target, n_classes, seed=self._seed, rough=True, sampler=self._sampler
+    def _fitted_sharpness(self, answers: dict[str, Array], counts: Index) -> float:
+        """The power of the probabilities with which their mean maximum is the accuracy that is expected."""
+        p = self._mixed(answers)
+        expected = expected_accuracy(
+            answers,
+            p,
+            counts,
+            cross_validated=None if self._recall is None else float(self._recall @ self._prior),
+            n_cross_validated=self._n_left_out,
         )
-        return made._member_answers(outside)
+        return sharpness(p, expected)
+
+    def _fitted_members(self, rows: Rows, target: Index, n_classes: int, on_ranks: bool) -> dict[str, Any]:
+        """Members that learn from these labeled rows alone, by name."""
+        return fitted_members(
+            rows.views, target, n_classes, seed=self._seed, on_ranks=on_ranks, sampler=self._sampler
+        )
+
+    def _left_out_answers(self, rows: Rows, target: Index, n_classes: int) -> tuple[dict[str, Array], Index]:
+        """Class probabilities of labeled rows by each member without their labels, and the labels.
+
+        By cross-validation of all members; what is learned without labels stays. Of equal rows one is used,
+        as members would know its label by the others. Empty where labels are too few.
+        """
+        one = self._propagators[COLUMNS]
+        distinct = np.unique(one._keys(rows.spreads[COLUMNS]), return_index=True)[1]
+        some = np.random.default_rng(self._seed).permutation(distinct)[:MOST_LEFT_OUT]
+        on_ranks = _differ(rows.views)
+        rows, target = rows.take(some), target[some]
+        answers: list[dict[str, Array]] = []
+        tested: list[Index] = []
+        for train, test in folds(target, n_classes, seed=self._seed):
+            made = copy.copy(self)
+            inside = rows.take(train)
+            made._propagators = {
+                name: copy.copy(one).relabel(inside.spreads[name], target[train])
+                for name, one in self._propagators.items()
+            }
+            made._supervised = self._fitted_members(inside, target[train], n_classes, on_ranks)
+            answers.append(made._member_answers(rows.take(test)))
+            tested.append(test)
+        if not tested:
+            return {}, np.empty(0, dtype=np.intp)
+        joined = {name: np.concatenate([one[name] for one in answers]) for name in answers[0]}
+        return joined, target[np.concatenate(tested)]
 
     def _sampled_answers(self) -> dict[str, Array]:
         """Answers of the members for some rows of ``fit``; after ``load``, of propagation alone."""
@@ -695,6 +725,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "members": self.members_.to_dict("list") if has_labels else None,
             "sharpness": self._sharpness if has_labels else 1.0,
             "factors": self._factors,
+            "n_left_out": self._n_left_out if has_labels else 0,
             "n_sweeps": None if self._sampler is None else self._sampler.n_sweeps,
             "labels_per_class": self._labels_per_class if has_labels else 1.0,
             "propagators": list(self._propagators),
@@ -753,10 +784,8 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             made.features = FrozenEstimator(made._features)
         if facts["n_sweeps"] is not None:
             splits = Splits(arrays["splits.columns"], arrays["splits.cuts"])
-            made._sampler = Sampler(
-                splits, made._features, count("n_sweeps", facts["n_sweeps"], least=0), made._seed
-            )
-            made._features = None
+            made._sampler = Sampler(splits, made._features, facts["n_sweeps"], made._seed)
+            made.features, made._features = clone(made._features), None
         made._propagators = {name: _archive.restored(state.inside(name)) for name in facts["propagators"]}
         made._require_options()
         made._require_rows_fit()
@@ -770,6 +799,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         made._sampled = {}
         made._sharpness, made._recall = float(facts["sharpness"]), arrays.get("recall")
         made._labels_per_class = float(facts["labels_per_class"])
+        made._n_left_out = count("n_left_out", facts["n_left_out"], least=0)
         made._factors = {name: float(x) for name, x in facts["factors"].items()}
         made.class_prior_ = pd.DataFrame(
             {"class": made.classes_, "probability": made._prior, "standard error": arrays["prior_error"]}
@@ -783,7 +813,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = self._rows_of(self._table(empty))
         spreads = rows.spreads
         if self._sampler is not None:
-            self._sampler(rows.views.standard)
+            self._sampler.require_rows(rows.views.standard)
         n_rows = len(self._propagators[COLUMNS]._rows.keys)
         fit = [
             len(self._table.columns) == self.n_features_in_,
@@ -842,6 +872,11 @@ def _plain_columns(columns: Any) -> Any:
     if not isinstance(columns, Mapping):
         return columns
     return [[name.item() if isinstance(name, np.generic) else name, kind] for name, kind in columns.items()]
+
+
+def _differ(views: Views) -> bool:
+    """Whether ranks are another view than standardized columns."""
+    return not np.array_equal(views.ranks, views.standard)
 
 
 def _prefixed(prefix: str, arrays: dict[str, Array]) -> dict[str, Array]:
