@@ -25,7 +25,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ebse import FewLabelClassifier, SpreadingClassifier, _archive
 from ebse.semi_supervised import SlowFeatures, _members, few_label
-from ebse.semi_supervised._class_prior import caution, estimated_prior
+from ebse.semi_supervised._class_prior import caution, estimated_prior, prior_weights
 from ebse.semi_supervised._members import (
     COLUMNS,
     COMPONENTS,
@@ -394,13 +394,14 @@ def test_class_priors(bare: FewLabelClassifier) -> None:
     np.testing.assert_allclose(series.predict_proba(NEW)[:, 0].mean(), as_given)
 
 
-def test_a_given_prior_is_that_of_each_member(bare: FewLabelClassifier) -> None:
-    """Propagation has it already; answers of the others, which have equal classes, are multiplied by it."""
+def test_a_given_prior_weighs_the_classes(bare: FewLabelClassifier) -> None:
+    """By the weights with which the unlabeled rows have it."""
     prior = np.array([0.8, 0.1, 0.1])
     fitted = bare.set_params(class_prior=dict(zip("abc", prior, strict=True))).relabel(y=FEW)
     answers, weights = fitted._sampled_answers(), fitted.members_.set_index("member")["weight"].to_dict()
-    p = combined(answers, weights, prior, power=0, without_prior={LINEAR, LINEAR_RANKS, TREES})
-    p = p**fitted._sharpness
+    unlabeled = {name: p[12:] for name, p in answers.items()}
+    balanced = prior_weights(combined(unlabeled, weights, np.ones(3)), prior)
+    p = combined(answers, weights, balanced) ** fitted._sharpness
     np.testing.assert_allclose(fitted.label_distributions_[12:], (p / p.sum(1, keepdims=True))[12:])
 
 
@@ -417,7 +418,7 @@ def test_an_unequal_prior_is_estimated() -> None:
     # Predictions use a power of it.
     answers, weights = fitted._sampled_answers(), fitted.members_.set_index("member")["weight"].to_dict()
     power = caution(found, 2)
-    p = combined(answers, weights, found, power=power, without_prior=set()) ** fitted._sharpness
+    p = combined(answers, weights, found**power) ** fitted._sharpness
     unlabeled = np.flatnonzero([label is None for label in few])
     expected = (p / p.sum(1, keepdims=True))[unlabeled]
     np.testing.assert_allclose(fitted.label_distributions_[unlabeled], expected)
@@ -490,18 +491,12 @@ def test_random_labels_are_not_confirmed_by_cross_validation(n_copies: int) -> N
     assert not low <= (seen[TREES].argmax(1) == noise)[::n_copies].sum() <= high
 
 
-@pytest.mark.parametrize("prior", ["estimate", "equal", {"a": 0.6, "b": 0.3, "c": 0.1}])
+@pytest.mark.parametrize("prior", ["estimate", {"a": 0.6, "b": 0.3, "c": 0.1}])
 def test_weights_and_confidence_are_from_left_out_rows(prior: Any, bare: FewLabelClassifier) -> None:
-    """A given prior is applied to members that have learned from classes of equal weight."""
     bare.set_params(class_prior=prior).relabel(y=FEW)
     rows, target = bare._kept_rows("a test").take(np.arange(12)), np.unique(Y[:12], return_inverse=True)[1]
     left_out, known = bare._left_out_answers(rows, target, 3)
-    given = {"estimate": None, "equal": np.full(3, 1 / 3)}.get(str(prior), np.array([0.6, 0.3, 0.1]))
-    weighed = {
-        name: p if given is None or name in (COLUMNS, COMPONENTS) else p * given
-        for name, p in left_out.items()
-    }
-    assert bare._factors == pytest.approx(weight_factors(weighed, known, given))
+    assert bare._factors == pytest.approx(weight_factors(left_out, known))
     assert bare._recall is not None
     np.testing.assert_allclose(bare._recall, recalls(bare._mixed(left_out), known))
     assert bare._n_left_out == 12
@@ -826,9 +821,7 @@ def doctored(facts: Any, arrays: Any, where: list[Any], value: Any) -> Any:
         (["factors"], {COLUMNS: 0.5}),
         (["factors"], dict.fromkeys((COLUMNS, COMPONENTS, LINEAR, LINEAR_RANKS, TREES), 2.0)),
         (["factors"], 1),
-        (["labels_per_class"], 0),
         (["n_left_out"], -1),
-        (["labels_per_class"], float("nan")),
         (["propagators"], [COLUMNS]),
         (["propagators"], []),
         (["linear"], []),
@@ -932,7 +925,7 @@ def test_columns_that_were_dropped_are_not_needed() -> None:
 
 
 def test_indices_are_no_rows(held: FewLabelClassifier) -> None:
-    with pytest.raises(ValueError, match=r"X must hold rows, got one dimension; .*iloc.indices., labels"):
+    with pytest.raises(ValueError, match=r"X must hold rows, got one dimension; .*relabel\(y=y\)"):
         held.relabel([1, 2], ["a", "b"])
 
 
@@ -1103,16 +1096,38 @@ def test_one_class_for_almost_all_rows_warns() -> None:
     rows = rng.normal(size=(100, 2))
     rows[1:4] = [[200, 200], [201, 199], [199, 201]]
     y = [0, 1, 1, 1] + [None] * 96
-    found = warnings_of(rows, y, class_prior="equal")
-    assert any(
-        re.search("9[0-9] % of the rows are predicted as .*0.*, whose class prior is 0.50; label more", x)
-        for x in found
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = FewLabelClassifier(random_state=0).fit(rows, y)
+    some = made._sampled_answers()
+    made._prior = np.array([0.5, 0.5])
+    with pytest.warns(
+        UserWarning, match="9[0-9] % of the rows are predicted as .*0.*, whose class prior is 0.50"
+    ):
+        made._warn_of_result(some)
     assert warnings_of(*numbers()) == []
     # Where one class is expected to have nearly all rows there is nothing to say.
-    assert not any(
-        "of the rows are predicted" in x for x in warnings_of(rows, y, class_prior={0: 0.97, 1: 0.03})
-    )
+    made._prior = np.array([0.97, 0.03])
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        made._warn_of_result(some)
+    assert not any("of the rows are predicted" in str(one.message) for one in found)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_given_prior_is_met_where_the_rows_allow_it() -> None:
+    """Three classes on a line, of which the rare one is found with its prior; not with that of another."""
+    rng = np.random.default_rng(0)
+    target = np.repeat([0, 1, 2], [140, 40, 20])
+    rows = rng.normal(size=(200, 2)) + 2.5 * target[:, np.newaxis]
+    few = [int(c) if i in (0, 1, 140, 141, 180, 181) else None for i, c in enumerate(target)]
+    for prior in ((0.7, 0.2, 0.1), (0.1, 0.2, 0.7)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made = FewLabelClassifier(class_prior=dict(enumerate(prior)), random_state=0).fit(rows, few)
+        parts = np.bincount(made.transduction_, minlength=3) / 200
+        assert parts.argmax() == np.argmax(prior)
+        np.testing.assert_allclose(parts, prior, atol=0.15)
 
 
 @pytest.mark.usefixtures("small")

@@ -9,7 +9,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import cohen_kappa_score
 
 from ebse.semi_supervised import _class_prior
-from ebse.semi_supervised._class_prior import CONCENTRATION, caution, estimated_prior
+from ebse.semi_supervised._class_prior import (
+    CONCENTRATION,
+    caution,
+    class_weights,
+    estimated_prior,
+    prior_weights,
+)
 from ebse.semi_supervised._columns import Views
 from ebse.semi_supervised._members import (
     CLEAR,
@@ -108,26 +114,36 @@ def test_sharpness_has_limits() -> None:
 
 def test_combined_is_a_weighted_mean() -> None:
     """Against a loop over rows and members."""
-    prior = np.array([0.6, 0.3, 0.1])
+    class_weights = np.array([0.6, 0.3, 2.0])
     answers = {name: RNG.dirichlet([0.1, 1, 1], size=8) for name in (COLUMNS, LINEAR, TREES)}
     answers[TREES][0] = [0, 0, 1]
     weights = {COLUMNS: 0.2, LINEAR: 0.5, TREES: 0.3}
-    for power, without in ((0.5, set[str]()), (0.0, {LINEAR, TREES}), (0.3, {LINEAR})):
-        found = combined(answers, weights, prior, power=power, without_prior=without)
-        for i in range(8):
-            total = np.zeros(3)
-            for name, p in answers.items():
-                own = [max(float(x), LEAST) for x in p[i]]
-                if name in without:
-                    own = [x * q for x, q in zip(own, prior, strict=True)]
-                total += weights[name] * np.array(own) / sum(own)
-            total *= prior**power
-            np.testing.assert_allclose(found[i], total / total.sum())
+    found = combined(answers, weights, class_weights)
+    for i in range(8):
+        total = np.zeros(3)
+        for name, p in answers.items():
+            own = [max(float(x), LEAST) for x in p[i]]
+            total += weights[name] * np.array(own) / sum(own)
+        total *= class_weights
+        np.testing.assert_allclose(found[i], total / total.sum())
+
+
+def test_a_given_prior_weighs_predicted_classes() -> None:
+    """Weights to the fourth power balance p⁴; more rows are then predicted as a class of a larger prior."""
+    p = RNG.dirichlet([1, 1, 1], size=300)
+    sharp = p**4 / (p**4).sum(1, keepdims=True)
+    parts = []
+    for prior in ([0.2, 0.5, 0.3], [0.05, 0.9, 0.05]):
+        found = prior_weights(p, np.array(prior))
+        np.testing.assert_allclose(found**4, class_weights(sharp, np.array(prior), softness=0.1))
+        parts.append(np.bincount((p * found).argmax(1), minlength=3) / 300)
+    np.testing.assert_allclose(parts[0], [0.2, 0.5, 0.3], atol=0.1)
+    assert parts[1][1] > 0.75
 
 
 def test_no_member_excludes_a_class_alone() -> None:
     answers = {COLUMNS: np.array([[1.0, 0.0]]), TREES: np.array([[0.0, 1.0]])}
-    found = combined(answers, {COLUMNS: 1.0, TREES: 0.0}, np.full(2, 0.5), power=0, without_prior=set())
+    found = combined(answers, {COLUMNS: 1.0, TREES: 0.0}, np.ones(2))
     assert found[0, 1] > 0
 
 
@@ -277,10 +293,6 @@ def test_accurate_members_weigh_more() -> None:
     fewer = weight_factors({name: p[:20] for name, p in left_out.items()}, target[:20])
     np.testing.assert_allclose(fewer[COLUMNS], np.exp(-0.5 * SLOPE * 20 / (20 + SHRINK)))
     assert weight_factors({}, target) == {}
-    # A prior weighs the recalls of the classes: here all mistakes are in the first one.
-    first = {COLUMNS: np.eye(2)[np.where(target == 0, wrong, target)], LINEAR: np.eye(2)[target]}
-    found = weight_factors(first, target, np.array([0.1, 0.9]))
-    np.testing.assert_allclose(found[COLUMNS], np.exp(-0.02 * SLOPE * 50 / (50 + SHRINK)))
 
 
 def test_weights_are_multiplied_by_factors() -> None:

@@ -12,6 +12,9 @@ Array = npt.NDArray[np.floating[Any]]
 N_SINKHORN, LARGEST_RATIO = 50, 1e6
 """Iterations of Sinkhorn balancing, and the largest ratio of two class weights."""
 
+GIVEN_SOFTNESS = 0.1
+"""Of a given prior: the number of predicted rows of a class may differ a little from it."""
+
 N_EM, CONCENTRATION = 100, 0.05
 """Steps of expectation maximization at most; pseudo-rows of each class, for every row."""
 
@@ -91,6 +94,18 @@ def class_weights(p: Array, prior: Array, *, softness: float = 0) -> Array:
         weights = (prior * len(p) / np.maximum(p.T @ per_row, 1e-300)) ** (1 / (1 + softness))
         weights = np.maximum(weights / weights.max(), 1 / LARGEST_RATIO)
     return weights
+
+
+def prior_weights(p: Array, prior: Array) -> Array:
+    """Class weights (C,) with which probabilities p (N, C) of rows have about this given prior.
+
+    By Sinkhorn balancing of p⁴, so that predicted classes rather than doubtful probabilities are counted.
+    Multiplied by the prior itself, probabilities that are not calibrated would lose rare classes.
+    """
+    squares = p * p
+    powers = squares * squares
+    found: Array = class_weights(powers / powers.sum(1, keepdims=True), prior, softness=GIVEN_SOFTNESS)
+    return found**0.25
 
 
 def estimated_prior(answers: dict[str, Array], weights: dict[str, float]) -> tuple[Array, Array]:

@@ -385,7 +385,8 @@ class Quantities:
         standard = np.clip((filled - mean) / deviation, -MOST_EXTREME, MOST_EXTREME)
         ranks = standard if self.common else (self._ranks(filled) - rank_mean) / rank_deviation
         gaps = self.gaps
-        marks = (missing[:, gaps] - part[gaps]) / np.sqrt(part[gaps] * (1 - part[gaps]))
+        # Not divided by their small standard deviation: rows with a gap would be far from all others.
+        marks = missing[:, gaps] - part[gaps]
         return Views(*(np.concatenate([x, marks], axis=1).astype(np.float32) for x in (standard, ranks)))
 
     @property

@@ -191,13 +191,9 @@ def weight_factors(left_out: dict[str, Array], target: Index, prior: Array | Non
     """Factors of the members' weights by their accuracy in cross-validation; 1 for the best one.
 
     ``left_out`` are class probabilities of labeled rows, each by members that have not seen its label.
-    Accuracy is the mean of the recalls of the classes, weighted by the prior, if there is one. Few labels are
-    weak evidence, and change little.
+    Accuracy is the mean of the recalls of the classes. Few labels are weak evidence, and change little.
     """
-    accuracies = {}
-    for name, p in left_out.items():
-        weights = np.ones(p.shape[1]) if prior is None else prior
-        accuracies[name] = float(recalls(p, target) @ weights / weights.sum())
+    accuracies = {name: float(recalls(p, target).mean()) for name, p in left_out.items()}
     best = max(accuracies.values(), default=0)
     slope = SLOPE * len(target) / (len(target) + SHRINK)
     return {name: float(np.exp(slope * (found - best))) for name, found in accuracies.items()}
@@ -338,25 +334,12 @@ def kappa(a: Index, b: Index, n_classes: int) -> float:
     return (float((a == b).mean()) - by_chance) / max(1 - by_chance, 1e-9)
 
 
-def combined(
-    answers: dict[str, Array],
-    weights: dict[str, float],
-    prior: Array,
-    *,
-    power: float,
-    without_prior: set[str],
-) -> Array:
-    """Weighted mean of the members' class probabilities (N, C), times a power of the prior.
-
-    Answers of the members ``without_prior``, which have learned from classes of equal weight, are multiplied
-    by the prior itself.
-    """
+def combined(answers: dict[str, Array], weights: dict[str, float], class_weights: Array) -> Array:
+    """Weighted mean of the members' class probabilities (N, C), times weights of the classes (C,)."""
     total: Any = 0
     for name, p in answers.items():
         p = np.maximum(p, LEAST)
-        if name in without_prior:
-            p = p * prior
         total = total + weights[name] * p / p.sum(1, keepdims=True)
-    total = total * prior**power
+    total = total * class_weights
     found: Array = total / total.sum(1, keepdims=True)
     return found

@@ -40,6 +40,7 @@ from ebse.semi_supervised._class_prior import (
     estimated_prior,
     plain_prior,
     prior_probabilities,
+    prior_weights,
     require_prior,
     restored_prior,
 )
@@ -276,11 +277,14 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._require_options()
         option("members", members, MEMBERS)
         if X is not None and y is None:
-            raise ValueError("y must be given with X, got None; pass the labels of these rows")
+            raise ValueError(
+                "y must be given with X, got None; pass the labels of these rows, or relabel(y=labels) with "
+                "the labels of all rows of fit"
+            )
         if X is not None and np.ndim(X) == 1:
             raise ValueError(
-                "X must hold rows, got one dimension; to label rows of fit by their indices, pass the rows "
-                "themselves, for example relabel(frame.iloc[indices], labels)"
+                "X must hold rows, got one dimension; pass the labels of all rows of fit as y, missing where "
+                "there is none: y[indices] = labels, then relabel(y=y)"
             )
         if X is None:
             kept = self._kept_rows("relabel without X")
@@ -393,8 +397,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         target, counts = labels.target, np.bincount(labels.target)
         known = np.array_equal(labels.classes, getattr(self, "classes_", []))
         given = self._given_prior(labels)
-        # The harmonic mean: classes of few labels limit what is known.
-        self.classes_, self._labels_per_class = labels.classes, float(1 / np.mean(1 / counts))
+        self.classes_ = labels.classes
         propagators = {}
         with warnings.catch_warnings():
             for name, one in self._propagators.items():
@@ -414,12 +417,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 self._supervised = self._fitted_members(rows, target, len(counts), _differ(rows.views))
                 left_out, left_target = self._left_out_answers(rows, target, len(counts))
             self._recall, self._n_left_out = None, 0
-            # As they are combined: those of label propagation have a given prior already.
-            weighed = {
-                name: p if given is None or name in self._propagators else p * given
-                for name, p in left_out.items()
-            }
-            self._factors = weight_factors(weighed, left_target, given)
+            self._factors = weight_factors(left_out, left_target)
             self._answers: dict[str, Array] = {}
             self._sampled: dict[str, Array] = {}
         self._distributions: Array | None = None
@@ -436,9 +434,12 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._prior: Array
         error: Array = np.zeros(len(counts))
         if given is not None:
-            self._prior = given
+            p = combined(unlabeled, self._weights, np.ones(len(counts)))
+            self._prior, self._class_weights = given, prior_weights(p, given)
         else:
             self._prior, error = estimated_prior(unlabeled, self._weights)
+            # The harmonic mean: classes of few labels limit what is known.
+            self._class_weights = self._prior ** caution(self._prior, float(1 / np.mean(1 / counts)))
         self.class_prior_ = pd.DataFrame(
             {"class": labels.classes, "probability": self._prior, "standard error": error}
         )
@@ -490,8 +491,9 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for train, test in folds(target, n_classes, seed=self._seed):
             made = copy.copy(self)
             inside = rows.take(train)
+            # Without a given prior, which the other members do not have either.
             made._propagators = {
-                name: copy.copy(one).relabel(inside.spreads[name], target[train])
+                name: copy.copy(one).set_params(class_prior=None).relabel(inside.spreads[name], target[train])
                 for name, one in self._propagators.items()
             }
             made._supervised = self._fitted_members(inside, target[train], n_classes, on_ranks)
@@ -543,9 +545,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _mixed(self, answers: dict[str, Array]) -> Array:
         """Class probabilities by all members and the class prior, not calibrated."""
-        power = caution(self._prior, self._labels_per_class) if self._estimates_prior() else 0.0
-        own = set() if self._estimates_prior() else set(self._supervised)
-        return combined(answers, self._weights, self._prior, power=power, without_prior=own)
+        return combined(answers, self._weights, self._class_weights)
 
     def _fitted_probabilities(self) -> Array:
         """Class probabilities of all rows of ``fit``; those of supervised members are kept between labels."""
@@ -727,7 +727,6 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "factors": self._factors,
             "n_left_out": self._n_left_out if has_labels else 0,
             "n_sweeps": None if self._sampler is None else self._sampler.n_sweeps,
-            "labels_per_class": self._labels_per_class if has_labels else 1.0,
             "propagators": list(self._propagators),
             "linear": [],
         }
@@ -739,6 +738,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         if has_labels:
             arrays["prior"] = self._prior
+            arrays["class_weights"] = self._class_weights
             if self._recall is not None:
                 arrays["recall"] = self._recall
             arrays["prior_error"] = self.class_prior_["standard error"].to_numpy()
@@ -798,7 +798,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         made._prior, made._answers, made._distributions = arrays["prior"], {}, None
         made._sampled = {}
         made._sharpness, made._recall = float(facts["sharpness"]), arrays.get("recall")
-        made._labels_per_class = float(facts["labels_per_class"])
+        made._class_weights = arrays["class_weights"]
         made._n_left_out = count("n_left_out", facts["n_left_out"], least=0)
         made._factors = {name: float(x) for name, x in facts["factors"].items()}
         made.class_prior_ = pd.DataFrame(
@@ -840,7 +840,8 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._prior.shape == (n,),
             bool((self._prior > 0).all()),
             0 < self._sharpness < np.inf,
-            1 <= self._labels_per_class < np.inf,
+            self._class_weights.shape == (n,),
+            bool((self._class_weights > 0).all()),
             self._recall is None or self._recall.shape == (n,),
             not self._factors or set(self._factors) == set(self._weights),
             all(0 < x <= 1 for x in self._factors.values()),
