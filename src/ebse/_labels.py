@@ -1,6 +1,7 @@
 """Labels of classifiers: which rows have one, the classes, and the class of each labeled row."""
 
 import warnings
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,6 +62,11 @@ def read_labels(
         )
     if y is None:
         return None
+    if isinstance(y, (str, Mapping)):
+        raise ValueError(
+            f"y must have one entry for each row of X, got {y!r:.60}; pass a list, an array or a column, "
+            "such as frame['label'], with missing entries for unlabeled rows"
+        )
     entries = _entries(y)
     if len(entries) != n_rows:
         raise ValueError(

@@ -905,9 +905,9 @@ def test_columns_of_another_type(held: FewLabelClassifier) -> None:
     with pytest.warns(UserWarning, match="column '") as said:
         found = held.predict_proba(odd)
     assert [str(w.message).partition(":")[0] for w in said] == [
-        "column 'size' held numbers in fit, and 'large' is none",
+        "column 'size' held numbers in fit, and 60 of 60 entries such as 'large' cannot be read so",
         "column 'color'",
-        "column 'day' held dates in fit, and '3.5' is none",
+        "column 'day' held dates in fit, and 60 of 60 entries such as '3.5' cannot be read so",
     ]
     np.testing.assert_allclose(found, held.predict_proba(empty), atol=1e-6)
     assert np.isfinite(found).all()
@@ -931,7 +931,7 @@ def test_indices_are_no_rows(held: FewLabelClassifier) -> None:
 
 @pytest.mark.usefixtures("small")
 def test_a_few_words_among_numbers() -> None:
-    """They are missing, columns_ says so, and only new ones warn."""
+    """They are missing, and columns_ says so; more than a tenth of them in new rows warn."""
     rows, y = numbers()
     frame = pd.DataFrame(rows, columns=list("abc")).astype({"a": object})
     frame.loc[1, "a"] = "broken"
@@ -942,10 +942,13 @@ def test_a_few_words_among_numbers() -> None:
     np.testing.assert_array_equal(
         FewLabelClassifier(random_state=0).fit(gap, y).predict(gap), fitted.predict(gap)
     )
-    with pytest.warns(
-        UserWarning, match="column 'a' held numbers in fit, and 'broken' is none: 1 such entries"
-    ):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         np.testing.assert_array_equal(fitted.predict(frame), fitted.predict(gap))
+    with pytest.warns(
+        UserWarning, match="column 'a' held numbers in fit, and 1 of 5 entries such as 'broken'"
+    ):
+        fitted.predict(frame[:5])
 
 
 @pytest.mark.parametrize(
@@ -1128,6 +1131,34 @@ def test_a_given_prior_is_met_where_the_rows_allow_it() -> None:
         parts = np.bincount(made.transduction_, minlength=3) / 200
         assert parts.argmax() == np.argmax(prior)
         np.testing.assert_allclose(parts, prior, atol=0.15)
+
+
+@pytest.mark.usefixtures("small")
+def test_labels_in_another_order_warn() -> None:
+    rows, y = numbers()
+    frame, few = pd.DataFrame(rows), pd.Series([int(c) if i < 6 else None for i, c in enumerate(y)])
+    text = "y has the index of X in another order, and is used by position; pass y.loc"
+    assert any(text in x for x in warnings_of(frame, few.iloc[::-1]))
+    assert not any(text in x for x in warnings_of(frame, few))
+    # Other indices, as those of a filtered frame, say nothing.
+    assert not any(text in x for x in warnings_of(frame, few.set_axis(few.index + 1_000)))
+
+
+@pytest.mark.usefixtures("small")
+def test_labels_left_among_the_columns_warn() -> None:
+    rows, y = numbers()
+    few = [f"class {c}" if i < 6 else None for i, c in enumerate(y)]
+    frame = pd.DataFrame(rows, columns=list("abc")).assign(label=few)
+    text = "column 'label' of X holds the labels y and nothing else; leave it out"
+    assert any(text in x for x in warnings_of(frame, few))
+    other = frame.assign(label=[*few[:7], "class 0", *few[8:]])
+    assert not any("holds the labels" in x for x in warnings_of(other, few))
+
+
+@pytest.mark.parametrize("y", ["label", {"a": 1}])
+def test_labels_are_no_name_and_no_mapping(y: Any) -> None:
+    with pytest.raises(ValueError, match=r"y must have one entry for each row of X, got .*frame\['label'\]"):
+        FewLabelClassifier().fit(X, y)
 
 
 @pytest.mark.usefixtures("small")

@@ -24,7 +24,6 @@ from ebse.semi_supervised._members import (
     FEATURES,
     LEAST,
     LINEAR,
-    LINEAR_PART,
     LINEAR_RANKS,
     SHRINK,
     SLOPE,
@@ -215,10 +214,11 @@ def test_members_without_answers_have_their_weight() -> None:
     np.testing.assert_allclose(list(found.values()), list(full.values()))
 
 
-def test_trees_have_most_of_the_rest() -> None:
-    weights, _ = member_weights(answers_with(0.9), np.full(3, 4))
+@pytest.mark.parametrize(("n", "part"), [(1, 0.8), (2, 0.6), (3, 0.4), (50, 0.4)])
+def test_trees_have_more_of_the_rest_with_more_labels(n: int, part: float) -> None:
+    weights, _ = member_weights(answers_with(0.9), np.full(3, n))
     linear = weights[LINEAR] + weights[LINEAR_RANKS]
-    np.testing.assert_allclose(linear / (linear + weights[TREES]), LINEAR_PART)
+    np.testing.assert_allclose(linear / (linear + weights[TREES]), part)
 
 
 def test_expected_accuracy_rises_with_agreement_and_labels() -> None:

@@ -151,7 +151,7 @@ def raw(column: Column, name: Any, *, form: str | None = None, style: str = "", 
     """A column in a plain form; words that are numbers or dates are read, and infinities refused.
 
     With ``form`` and ``style``, those of the column in ``fit``, entries that cannot be read so are missing;
-    ``new`` rows warn of them.
+    ``new`` rows warn of them, if there are more than ``fit`` allows.
     """
     found = _plain(column, name, form, style)
     if form is None or form == WORD:
@@ -160,14 +160,20 @@ def raw(column: Column, name: Any, *, form: str | None = None, style: str = "", 
     if found.form != form:
         unread = tuple(str(x) for x in found.values.dropna())
         found = Raw(_none_of(form, found.values.index), form)
-    if unread and new:
+    n = len(unread) + int(found.values.notna().sum())
+    if new and len(unread) > (1 - MOST) * n:
         what = "numbers" if form == NUMBER else "dates"
         warnings.warn(
-            f"column {name!r} held {what} in fit, and {unread[0]!r} is none: {len(unread)} such entries "
-            "count as missing; write them as in fit",
+            f"column {name!r} held {what} in fit{_unit_of(form, style)}, and {len(unread)} of {n} entries "
+            f"such as {unread[0]!r} cannot be read so: they count as missing; write them as in fit",
             stacklevel=2,
         )
     return found
+
+
+def _unit_of(form: str, style: str) -> str:
+    """The unit that numbers had in ``fit``, for a message."""
+    return f" with the unit {style[1:]!r}" if form == NUMBER and len(style) > 1 else ""
 
 
 def _plain(column: Column, name: Any, form: str | None, style: str = "") -> Raw:

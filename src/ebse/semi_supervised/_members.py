@@ -42,8 +42,9 @@ LEAST_FOLDS, MOST_FOLDS, MOST_LEFT_OUT = 3, 5, 2_000
 """Folds of cross-validation, no more than a class has labels, and labeled rows in it at most."""
 LEAST_SHARP, MOST_SHARP = 0.2, 20.0
 """Powers of the probabilities, by which their mean becomes the accuracy that is expected."""
-LINEAR_PART = 0.4
-"""Part of the linear models in the rest; trees have the other part."""
+LINEAR_PARTS, AT_LABELS = (0.8, 0.4), (1, 3)
+"""Part of the linear models in the rest, at so many labels per class; trees have the other part. With one
+label per class a tree is little more than a split at random."""
 DRAWS_PART = 0.1
 """Weight of the member on draws of an ensemble: on 16 tables it was level with none, and more lost."""
 LEAST = 1e-3
@@ -233,10 +234,11 @@ def member_weights(
     propagated = list(weights)
     names = {*answers, *others}
     linear = [name for name in (LINEAR, LINEAR_RANKS) if name in names]
+    linear_part = float(np.interp(n, AT_LABELS, LINEAR_PARTS))
     for name in linear:
-        weights[name] = (1 - part) * LINEAR_PART / len(linear)
+        weights[name] = (1 - part) * linear_part / len(linear)
     if TREES in names:
-        weights[TREES] = (1 - part) * (1 - LINEAR_PART)
+        weights[TREES] = (1 - part) * (1 - linear_part)
     if DRAWS in names:
         weights = {name: w * (1 - DRAWS_PART) for name, w in weights.items()} | {DRAWS: DRAWS_PART}
     why = [why_propagated if name in propagated else reason for name in weights]

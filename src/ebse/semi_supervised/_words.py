@@ -18,8 +18,11 @@ CODE = re.compile(r"0\d[\d ]*[^\W\d_]*")
 DIGITS = r"\d(?:[\d.,' ]*\d)?[.,]?(?:e[-+]?\d+)?|[.,]\d+(?:e[-+]?\d+)?"
 UNIT = r"[%‰$€£¥]|[^\W\d_]{1,6}(?:/[^\W\d_]{1,4})?|°[CF]?"
 NUMBER = re.compile(
-    rf"(?P<sign>[-+]?) ?(?P<currency>[$€£¥]?) ?(?P<inner>[-+]?)(?P<digits>{DIGITS}) ?(?P<unit>{UNIT})?", re.I
+    r"[<>≤≥~≈]? ?(?P<sign>[-+]?) ?(?P<currency>[$€£¥]?) ?(?P<inner>[-+]?)"
+    rf"(?P<digits>{DIGITS}) ?(?P<unit>{UNIT})?",
+    re.I,
 )
+"""A limit of detection, such as < 0.5, is read as the number 0.5."""
 GROUPS = r"\d+|[1-9]\d{{0,2}}(?:[{0}' ]\d{{3}})+"
 POINTS = re.compile(rf"(?:{GROUPS.format(',')})(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?", re.I)
 """With a decimal point, and commas, apostrophes or blanks between thousands."""
@@ -75,6 +78,8 @@ def numbers_in(words: list[str]) -> Read | None:
 
     >>> numbers_in(["$1,200", "$50", "$3.5"]).values
     [1200.0, 50.0, 3.5]
+    >>> numbers_in(["< 0.5", "2.5"]).values
+    [0.5, 2.5]
     >>> numbers_in(["5 kg", "7,5 kg"] * 9 + ["broken"]).style
     ',kg'
     >>> numbers_in(["12a", "12b", "7c"]) is None

@@ -221,6 +221,8 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = read_labels(y, len(frame), unlabeled_label=self.unlabeled_label, more_unlabeled=more)
         if labels is not None:
             _warn_of_spelling(labels.classes)
+            _warn_of_order(X, y)
+            _warn_of_label_column(frame, labels)
             self._given_prior(labels)
         if more:
             frame = pd.concat(
@@ -907,6 +909,32 @@ def _sample(n: int, seed: int) -> Index:
     if n <= N_SAMPLE:
         return np.arange(n)
     return np.sort(np.random.default_rng(seed).choice(n, N_SAMPLE, replace=False))
+
+
+def _warn_of_order(X: Any, y: Any) -> None:
+    """Warn of labels with the index of X in another order, which are used by position."""
+    if not (isinstance(X, pd.DataFrame) and isinstance(y, pd.Series)) or X.index.equals(y.index):
+        return
+    if X.index.is_unique and len(X) == len(y) and X.index.isin(y.index).all():
+        warnings.warn(
+            "y has the index of X in another order, and is used by position; pass y.loc[X.index]",
+            stacklevel=4,
+        )
+
+
+def _warn_of_label_column(frame: pd.DataFrame, labels: Labels) -> None:
+    """Warn of a column that is the labels themselves."""
+    known = np.zeros(len(frame), dtype=bool)
+    known[labels.rows] = True
+    words = np.asarray(labels.classes[labels.target]).astype(str)
+    for name in frame.columns:
+        column = frame[name]
+        if np.array_equal(column.notna(), known) and np.array_equal(column[known].astype(str), words):
+            warnings.warn(
+                f"column {name!r} of X holds the labels y and nothing else; leave it out: "
+                f"X.drop(columns={name!r})",
+                stacklevel=4,
+            )
 
 
 def _warn_of_spelling(classes: Array) -> None:
