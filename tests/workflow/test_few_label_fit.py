@@ -9,6 +9,7 @@ from scipy.stats import binomtest
 from sklearn.model_selection import StratifiedKFold
 
 from ebse import FewLabelClassifier
+from ebse.semi_supervised import _members
 from ebse.semi_supervised._class_prior import prior_probabilities
 from ebse.workflow import few_label_fit
 from ebse.workflow.accuracy import Accuracy, accuracy_sentence
@@ -16,6 +17,13 @@ from ebse.workflow.few_label_fit import column_changes, far_rows, fit_few_label,
 from ebse.workflow.fit_config import FitConfig, class_prior_from, columns_from
 
 CLASSES = np.array(["a", "b", "in=out"])
+
+
+@pytest.fixture(autouse=True)
+def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the members there are tests of their own; here labels of one column are easy."""
+    monkeypatch.setattr(_members, "N_TREES", 20)
+    monkeypatch.setattr(_members, "MOST_FOLDS", 3)
 
 
 def table(n: int = 240, n_labels: int = 60) -> tuple[pd.DataFrame, Any, Any]:
