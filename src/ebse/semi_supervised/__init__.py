@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ebse.semi_supervised.contrastive import ContrastiveFeatures
     from ebse.semi_supervised.few_label import FewLabelClassifier
+    from ebse.semi_supervised.image_views import ImageViews
     from ebse.semi_supervised.slow_features import SlowFeatures
     from ebse.semi_supervised.spreading import SpreadingClassifier
 
-__all__ = ["ContrastiveFeatures", "FewLabelClassifier", "SlowFeatures", "SpreadingClassifier"]
+__all__ = ["ContrastiveFeatures", "FewLabelClassifier", "ImageViews", "SlowFeatures", "SpreadingClassifier"]
 
 _MODULES = {
     "ContrastiveFeatures": "contrastive",
     "FewLabelClassifier": "few_label",
+    "ImageViews": "image_views",
     "SlowFeatures": "slow_features",
     "SpreadingClassifier": "spreading",
 }
