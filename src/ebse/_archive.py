@@ -39,7 +39,7 @@ OURS = {
     "SpreadingClassifier": "ebse.semi_supervised",
 }
 """Estimators that files may name, and where they are."""
-MAY_DIVERGE, MAY_BE_INFINITE = "losses", "logit_p"
+MAY_DIVERGE, MAY_BE_INFINITE = ("losses", "refinement_losses"), "logit_p"
 """Arrays that need not be finite: losses of training that diverged; log-odds of probabilities 0 and 1."""
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -173,7 +173,7 @@ def _require_finite(path: Path, arrays: Arrays) -> None:
     """Refuse NaN and infinity in the arrays of an estimator."""
     for name, x in arrays.items():
         last = name.rpartition(".")[2]
-        if x.dtype.kind != "f" or last == MAY_DIVERGE:
+        if x.dtype.kind != "f" or last in MAY_DIVERGE:
             continue
         if np.isnan(x).any() or (last != MAY_BE_INFINITE and np.isinf(x).any()):
             raise ValueError(

@@ -133,7 +133,7 @@ def test_neighbors_by_distance_or_by_direction(metric: str, n_columns: int, dire
             elif i != j:
                 distance[i, j] = ((x - z) ** 2).sum()
     # As many as there are candidates: which of them share neighbors then changes only their order.
-    found = neighbor_graph(X, 15, metric=metric, seed=0)
+    found = neighbor_graph(X, 15, metric=metric, seed=0).neighbors
     for i in set(range(60)) - {7}:
         assert set(found[i].tolist()) == set(np.argsort(distance[i])[:15].tolist())
 
@@ -160,7 +160,8 @@ def test_walks_depend_on_the_metric(features: Any) -> None:
 def test_many_rows_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(0).random((300, 5)).astype(np.float32)
     expected = nearest(X, 4, seed=0)
-    monkeypatch.setattr("ebse.semi_supervised._knn_graph.EXACT", 0)
+    monkeypatch.setattr("ebse.semi_supervised._knn_graph.FEW_ROWS", 0)
+    monkeypatch.setattr("ebse.semi_supervised._knn_graph.MOST_WORK", 0)
     found = nearest(X, 4, seed=0)
     assert found.shape == (300, 4)
     assert not (found == np.arange(300)[:, None]).any()

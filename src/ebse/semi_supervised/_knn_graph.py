@@ -1,7 +1,7 @@
 """Nearest-neighbor graphs, random walks on them, and the base class of transformers that learn from these."""
 
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,26 +16,31 @@ from ebse._stages import stage
 
 Array = npt.NDArray[Any]
 
-EXACT = 10_000
-"""Rows up to which all pairs are compared; above, pynndescent finds 93 of 100 neighbors (MNIST).
-
-It took 7 seconds for 50,000 digits, and 40 more to compile the first time; comparing all 150, on one core.
-"""
+FEW_ROWS = 10_000
+"""Rows up to which scikit-learn compares all pairs, in double precision."""
+MOST_WORK, OTHER_WORK = 1.6e12, 180
+"""All pairs are compared, in single precision, while rows² · (columns + OTHER_WORK) is at most MOST_WORK:
+40,000 rows of 784 columns, 72,000 of 128, a minute on one core. Above, pynndescent finds 93 of 100 neighbors
+(MNIST); it takes 48 seconds to compile in every process, and ten for 100,000 rows."""
 CANDIDATES = 15
 """Nearest rows, of which those are kept that share most neighbors."""
 METRICS, MANY_COLUMNS = ("auto", "cosine", "euclidean"), 100
 """Distances, and the number of columns from which "auto" is "cosine"."""
 BLOCK = 1_000
 """Rows whose neighbors are compared at once."""
+PAIRS, GROUP = 512, 64
+"""Rows that are compared with all rows at once, and columns of a group."""
 
 
 def nearest(X: Array, n_neighbors: int, *, seed: int) -> npt.NDArray[np.int64]:
     """Indices of the n_neighbors nearest other rows of each row of X (N, D), nearest first."""
     n = min(n_neighbors, len(X) - 1)
-    if len(X) <= EXACT:
+    if len(X) <= FEW_ROWS:
         index = NearestNeighbors(n_neighbors=n).fit(X)
         found: npt.NDArray[np.int64] = index.kneighbors(return_distance=False)
         return found
+    if len(X) ** 2 * (X.shape[1] + OTHER_WORK) <= MOST_WORK:
+        return _nearest_of_all(X.astype(np.float32, copy=False), n)
     # It compiles for seconds when it is imported.
     from pynndescent import NNDescent
 
@@ -45,6 +50,35 @@ def nearest(X: Array, n_neighbors: int, *, seed: int) -> npt.NDArray[np.int64]:
     own[~own.any(1), -1] = True
     others: npt.NDArray[np.int64] = graph[~own].reshape(len(X), n).astype(np.int64)
     return others
+
+
+def _nearest_of_all(X: npt.NDArray[np.float32], n: int) -> npt.NDArray[np.int64]:
+    """The n nearest other rows of each row, by products of blocks of rows with all rows.
+
+    The largest n of the similarities x · y − |y|² / 2 are in the n groups of columns whose maxima are
+    largest: one pass for the maxima is all that is done with most pairs.
+    """
+    N = len(X)
+    half_squares = np.einsum("nd,nd->n", X, X) / 2
+    n_groups = max(-(-N // GROUP), n)
+    similarity = np.full((min(PAIRS, N), n_groups * GROUP), -np.inf, dtype=np.float32)
+    found = np.empty((N, n), dtype=np.int64)
+    for start in range(0, N, PAIRS):
+        some = X[start : start + PAIRS]
+        block = similarity[: len(some)]
+        np.matmul(some, X.T, out=block[:, :N])
+        block[:, :N] -= half_squares
+        own = np.arange(len(some))
+        block[own, start + own] = -np.inf
+        groups = block.reshape(len(some), n_groups, GROUP)
+        best = np.argpartition(-groups.max(2), n - 1, axis=1)[:, :n]
+        candidates = np.take_along_axis(groups, best[:, :, np.newaxis], 1).reshape(len(some), -1)
+        columns = (best[:, :, np.newaxis] * GROUP + np.arange(GROUP)).reshape(len(some), -1)
+        order = np.argpartition(-candidates, n - 1, axis=1)[:, :n]
+        sorted_by = np.argsort(-np.take_along_axis(candidates, order, 1), axis=1)
+        taken = np.take_along_axis(order, sorted_by, 1)
+        found[start : start + PAIRS] = np.take_along_axis(columns, taken, 1)
+    return found
 
 
 def most_shared(neighbors: npt.NDArray[np.int64], n: int) -> npt.NDArray[np.int64]:
@@ -71,8 +105,17 @@ def most_shared(neighbors: npt.NDArray[np.int64], n: int) -> npt.NDArray[np.int6
     return np.concatenate(kept)
 
 
-def neighbor_graph(X: Array, n_neighbors: int, *, metric: str, seed: int) -> npt.NDArray[np.int64]:
-    """Shared nearest neighbors (N, n_neighbors) of each row of X (N, D), which has mean 0.
+class NeighborGraph(NamedTuple):
+    """Neighbors of each row."""
+
+    neighbors: npt.NDArray[np.int64]
+    """Those that share most neighbors with the row (N, n_neighbors)."""
+    nearest: npt.NDArray[np.int64]
+    """The nearest rows, nearest first (N, 15 or more)."""
+
+
+def neighbor_graph(X: Array, n_neighbors: int, *, metric: str, seed: int) -> NeighborGraph:
+    """Shared nearest neighbors of each row of X (N, D), which has mean 0.
 
     "cosine" compares directions from the mean, "euclidean" positions; "auto" is "cosine" from 100 columns on:
     what distinguishes images is less how bright they are than where.
@@ -82,7 +125,7 @@ def neighbor_graph(X: Array, n_neighbors: int, *, metric: str, seed: int) -> npt
             lengths = np.linalg.norm(X, axis=1, keepdims=True)
             X = X / np.where(lengths > 0, lengths, 1)
         candidates = nearest(X, max(CANDIDATES, n_neighbors), seed=seed)
-        return most_shared(candidates, n_neighbors)
+        return NeighborGraph(most_shared(candidates, n_neighbors), candidates)
 
 
 def random_walk(

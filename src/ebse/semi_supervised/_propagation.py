@@ -131,16 +131,20 @@ def cluster(Z: Array, n_clusters: int, *, n_clusterings: int, alpha: float, seed
     found = []
     with stage("clustering", n_clusterings) as done:
         for i in range(n_clusterings):
-            start: Any = "random" if len(Z) > MANY_ROWS else far_apart(Z, n_clusters, seed=seed + i)
-            means = KMeans(n_clusters, init=start, n_init=1, max_iter=N_LLOYD, random_state=seed + i)
-            with warnings.catch_warnings():
-                # So few iterations need not converge, and there may be as many clusters as distinct rows.
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                found.append(means.fit(Z).cluster_centers_)
+            found.append(kmeans(Z, n_clusters, seed=seed + i).cluster_centers_)
             done(1)
     centers = np.stack(found)
     widths = np.array([np.median(_squares(some, c).min(1)) for c in centers], dtype=np.float64)
     return Clusterings(centers, np.maximum(widths, float(np.finfo(np.float32).tiny)), alpha)
+
+
+def kmeans(Z: Array, k: int, *, seed: int) -> KMeans:
+    """k-means of the rows Z (N, r), a few iterations from one start."""
+    start: Any = "random" if len(Z) > MANY_ROWS else far_apart(Z, k, seed=seed)
+    with warnings.catch_warnings():
+        # So few iterations need not converge, and there may be as many clusters as distinct rows.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return KMeans(k, init=start, n_init=1, max_iter=N_LLOYD, random_state=seed).fit(Z)
 
 
 def far_apart(Z: Array, k: int, *, seed: int) -> Array:

@@ -63,19 +63,33 @@ class Standardizer(NamedTuple):
 
 def standardize(representation: Any, X: Array) -> tuple[Standardizer, npt.NDArray[np.float32]]:
     """The standardizer of the rows X (N, D), and their standardized representation (N, r)."""
+    blocks: list[npt.NDArray[np.float32]] = []
+    made = _standardizer(representation, X, blocks)
+    return made, made._scaled(np.concatenate(blocks))
+
+
+def standardizer_of(X: Array) -> Standardizer:
+    """The standardizer of the rows X (N, D) themselves, of which no copy is kept."""
+    return _standardizer(None, X, None)
+
+
+def _standardizer(
+    representation: Any, X: Array, blocks: list[npt.NDArray[np.float32]] | None
+) -> Standardizer:
+    """The standardizer of a representation of the rows X, which is added to the ``blocks``, if given."""
     # Near the data, so that float32 holds the differences; a mean, as files must not hold a row itself.
     origin = represented(representation, X[:N_ORIGIN]).mean(0, dtype=np.float64)
-    total, squares, blocks = np.zeros(len(origin)), 0.0, []
+    total, squares = np.zeros(len(origin)), 0.0
     for b in row_blocks(len(X)):
         shifted = represented(representation, X[b]) - origin
         total += shifted.sum(0)
         squares += float((shifted**2).sum())
-        blocks.append(shifted.astype(np.float32))
+        if blocks is not None:
+            blocks.append(shifted.astype(np.float32))
     mean = total / len(X)
     variance = max(squares / len(X) - float((mean**2).sum()), 0.0) / len(mean)
     scale = np.float32(np.sqrt(variance) or 1.0)
-    made = Standardizer(representation, origin, mean.astype(np.float32), scale)
-    return made, made._scaled(np.concatenate(blocks))
+    return Standardizer(representation, origin, mean.astype(np.float32), scale)
 
 
 def represented(representation: Any, X: Array) -> Array:

@@ -3,42 +3,87 @@
 import math
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
 from ebse import _archive
 from ebse._estimators import seed_of, unchanged_on_error
-from ebse._stages import shown, stage
+from ebse._stages import shown
 from ebse._validation import count, option
-from ebse.semi_supervised._knn_graph import METRICS, WalkFeatures, neighbor_graph, random_walk
-from ebse.semi_supervised._standardize import Standardizer, row_blocks, standardize
-
-if TYPE_CHECKING:
-    from ebse.semi_supervised._encoder import EncoderTraining
+from ebse.semi_supervised._components import principal_components
+from ebse.semi_supervised._knn_graph import METRICS, WalkFeatures, neighbor_graph
+from ebse.semi_supervised._standardize import Standardizer, row_blocks
+from ebse.semi_supervised.image_views import ImageViews, image_shape
 
 Array = npt.NDArray[np.floating[Any]]
+Weights = npt.NDArray[np.float32]
+
+REFINE, VIEWS, ENCODERS = ("auto", True, False), ("auto", "learned"), ("dense", "convolutional")
+MOST_UPDATES, FEWEST_UPDATES, PASSES = 1_800, 50, 85
+"""Updates, where their number is not given: a row is seen so many times at most."""
+VIEW_UPDATES = 3
+"""Updates of the encoder for each update of the law of its views."""
+NEIGHBOR = 10
+"""The neighbor whose distance is the radius of a row."""
+INVERSE_TEMPERATURE = 10.0
+"""Factor of z before the heads."""
+
+
+class ClusterHeads(NamedTuple):
+    """√p of cluster probabilities p = softmax(10 z W + b), for several clusterings side by side."""
+
+    weights: Weights
+    """(r, sum of the sizes)"""
+    biases: Weights
+    sizes: tuple[int, ...]
+    """Clusters of each clustering."""
+
+    def __call__(self, z: Weights) -> Weights:
+        """Rows z (N, r) as points of the unit sphere (N, sum of the sizes)."""
+        scores = np.float32(INVERSE_TEMPERATURE) * z @ self.weights + self.biases
+        parts = []
+        for one in np.split(scores, np.cumsum(self.sizes)[:-1], axis=1):
+            p = np.exp(one - one.max(1, keepdims=True))
+            parts.append(np.sqrt(p / p.sum(1, keepdims=True)))
+        found: Weights = np.concatenate(parts, axis=1, dtype=np.float32)
+        found /= np.sqrt(len(self.sizes), dtype=np.float32)
+        return found
 
 
 class Encoder(NamedTuple):
-    """z = W_l ReLU(… ReLU(W_1 x + b_1) …) + b_l, scaled to length 1: weights and biases of every layer."""
+    """z = W_l ReLU(… ReLU(W_1 x + b_1) …) + b_l, scaled to length 1: weights and biases of every layer.
 
-    weights: tuple[npt.NDArray[np.float32], ...]
-    biases: tuple[npt.NDArray[np.float32], ...]
+    With ``shape`` the first layers are convolutions of images. With ``heads`` the features are √p of the
+    clusters of z.
+    """
 
-    def __call__(self, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Rows (N, D) as points (N, n_components) of the unit sphere."""
-        for W, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
+    weights: tuple[Weights, ...]
+    biases: tuple[Weights, ...]
+    shape: tuple[int, int, int] | None = None
+    heads: ClusterHeads | None = None
+
+    def __call__(self, x: Weights) -> Weights:
+        """Standardized rows (N, D) as points (N, n_components) of the unit sphere."""
+        n_convolutions = sum(W.ndim == 4 for W in self.weights)
+        if self.shape is not None:
+            # PyTorch takes seconds to import, and a dense encoder does without.
+            from ebse.semi_supervised._encoder import convolved
+
+            x = convolved(
+                x, self.shape, list(self.weights[:n_convolutions]), list(self.biases[:n_convolutions])
+            )
+        for W, b in zip(self.weights[n_convolutions:-1], self.biases[n_convolutions:-1], strict=True):
             x = np.maximum(x @ W + b, 0)
         z = x @ self.weights[-1] + self.biases[-1]
         z /= np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-12)
-        return z
+        return z if self.heads is None else self.heads(z)
 
 
 @final
 class ContrastiveFeatures(WalkFeatures):
-    """Contrastive representation learning (InfoNCE) without labels and without augmentations.
+    """Contrastive representation learning (InfoNCE) without labels, refined to clusters.
 
     A small network z(x) on the unit sphere. The positive of a row is the last row of a random walk on the
     graph of shared nearest neighbors; the other rows of the batch are its negatives:
@@ -48,10 +93,31 @@ class ContrastiveFeatures(WalkFeatures):
     Rows that walks connect become similar, and classes that walks seldom leave become clusters, over which
     :class:`ebse.SpreadingClassifier` propagates a few labels.
 
+    **Views.** The network sees each row through a first layer with random weights, drawn anew for every row
+    from a Gaussian law of correlated weights. The law is learned before, without labels: its draws move a row
+    as its neighbors differ from it. ``ImageViews`` are an alternative for images.
+
+    **Refinement.** Walks cut the rows into clusters, several times with different numbers of clusters. Heads
+    on z predict them, and network and heads are trained on: clusters of a row should be certain, equally
+    large as before, and the same for its views and for the small change of the row that changes them most
+    (virtual adversarial training). The features are then the square roots of the cluster probabilities.
+
     Parameters
     ----------
     n_components : int, default 64
-        Dimension of the features. 16 to 256; more separate more clusters.
+        Dimension of z. 16 to 256; more separate more clusters.
+    refine : {"auto", True, False}, default "auto"
+        Whether to refine, which takes about twice as long as all the rest. "auto": where clusterings of the
+        same rows agree.
+    views : None, "auto", "learned" or callable, default "auto"
+        Random views of rows. "learned": by the law of weights; "auto": the same, but none with a
+        convolutional encoder; None: rows as they are. A callable, such as :class:`ImageViews`, maps a tensor
+        of rows (n, D), as they were given, and the keyword ``generator`` (``torch.Generator``) to a tensor
+        of the same shape.
+    encoder : {"dense", "convolutional"}, default "dense"
+        "convolutional": three convolutions come first; rows are images of ``image_shape``.
+    image_shape : (height, width) or (height, width, channels) or None, default None
+        Shape of the images, for a convolutional encoder. None: that of the ``ImageViews``.
     n_steps : int, default 5
         Steps of a random walk. Longer walks make larger groups similar, and leave classes more often; 3 to
         20.
@@ -62,16 +128,20 @@ class ContrastiveFeatures(WalkFeatures):
         Distance of rows. "cosine" compares directions from the mean of all rows; "auto" takes it from 100
         columns on, as for images, and "euclidean" below.
     n_hidden : int, default 500
-        Units in each of the two hidden layers.
-    n_updates : int, default 1800
-        Updates of AdamW. About two minutes on 50,000 images of 784 pixels and two cores; the learning rate
-        rises and then falls to 0 over them.
+        Units in each hidden layer.
+    n_updates : int or "auto", default "auto"
+        Updates of AdamW; refinement takes 4/3 of that. The learning rate rises and then falls to 0 over them.
+        "auto": 1,800, and fewer below 11,000 rows, so that a row is seen at most 85 times: with more the
+        network learns single rows by heart. 900 take half as long and cost a few tenths of a point.
     batch_size : int, default 256
-        Positive pairs in an update: more of them are more negatives; at least 2.
+        Positive pairs in an update: more of them are more negatives; at least 2. Refinement uses half.
     learning_rate : float, default 1e-3
         The largest of the schedule. Lower it if the loss becomes NaN.
     temperature : float, default 0.2
         T of InfoNCE: the smaller, the more the most similar negatives count; 0.05 to 1.
+    checkpoint : str, Path or None, default None
+        A file in which training is kept every 200 updates. ``fit`` with the same rows and settings goes on
+        from it, bit for bit; it is removed at the end.
     random_state : int, RandomState, Generator or None, default None
         A seed for reproducible results.
     verbose : int, default 0
@@ -81,6 +151,10 @@ class ContrastiveFeatures(WalkFeatures):
     ----------
     losses_ : array (n_updates,)
         InfoNCE at every update; log(2 batch_size − 1) is chance.
+    refinement_losses_ : array (n,)
+        Loss of the refinement at every update; empty if there was none.
+    stability_ : float
+        Adjusted Rand index of clusterings of the same rows, by which "auto" decides; NaN if it was not asked.
     encoder_ : Encoder
         Weights and biases of the network, as NumPy arrays.
     n_features_in_ : int
@@ -94,12 +168,16 @@ class ContrastiveFeatures(WalkFeatures):
     (InfoNCE).
     R. A. Jarvis and E. A. Patrick, "Clustering using a similarity measure based on shared near neighbors",
     1973.
+    W. Hu et al., "Learning discrete representations via information maximizing self-augmented training",
+    2017 (IMSAT).
+    T. Miyato et al., "Virtual adversarial training", 2018.
+    M. Meila and J. Shi, "A random walks view of spectral segmentation", 2001.
 
     Examples
     --------
     >>> from sklearn.datasets import load_digits
     >>> X = load_digits().data / 16
-    >>> features = ContrastiveFeatures(8, n_updates=20, random_state=0).fit(X)
+    >>> features = ContrastiveFeatures(8, n_updates=20, refine=False, random_state=0).fit(X)
     >>> features.transform(X).shape
     (1797, 8)
     """
@@ -108,18 +186,27 @@ class ContrastiveFeatures(WalkFeatures):
         self,
         n_components: int = 64,
         *,
+        refine: Any = "auto",
+        views: Any = "auto",
+        encoder: str = "dense",
+        image_shape: Any = None,
         n_steps: int = 5,
         n_neighbors: int = 5,
         metric: str = "auto",
         n_hidden: int = 500,
-        n_updates: int = 1_800,
+        n_updates: int | str = "auto",
         batch_size: int = 256,
         learning_rate: float = 1e-3,
         temperature: float = 0.2,
+        checkpoint: str | Path | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
+        self.refine = refine
+        self.views = views
+        self.encoder = encoder
+        self.image_shape = image_shape
         self.n_steps = n_steps
         self.n_neighbors = n_neighbors
         self.metric = metric
@@ -128,6 +215,7 @@ class ContrastiveFeatures(WalkFeatures):
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.temperature = temperature
+        self.checkpoint = checkpoint
         self.random_state = random_state
         self.verbose = verbose
 
@@ -147,9 +235,9 @@ class ContrastiveFeatures(WalkFeatures):
             stopped = self._fit(X)
         if stopped:
             # Outside of the context, which would undo what was learned.
+            n = len(self.losses_) + len(self.refinement_losses_)
             raise KeyboardInterrupt(
-                f"stopped after {len(self.losses_)} updates; the estimator is fitted with what it learned so "
-                "far"
+                f"stopped after {n} updates; the estimator is fitted with what it learned so far"
             )
         return self
 
@@ -157,48 +245,93 @@ class ContrastiveFeatures(WalkFeatures):
         """Train, and say whether Ctrl-C ended it early."""
         # PyTorch takes seconds to import, and only training needs it.
         from ebse._threads import threads_for
-        from ebse.semi_supervised._encoder import EncoderTraining
+        from ebse.semi_supervised._encoder import convolutional_network, dense_network
+        from ebse.semi_supervised._feature_training import Batches, FeatureTraining, Settings
+        from ebse.semi_supervised._learned_views import fitted_views
 
         self._require_options()
-        standardizer, X = standardize(None, self._validated(X, reset=True))
+        X = self._validated(X, reset=True)
+        shape, n_updates = self._shape(X.shape[1]), self._number_of_updates(len(X))
         seed = seed_of(self.random_state)
-        rng = np.random.default_rng(seed)
-        neighbors = neighbor_graph(X, self.n_neighbors, metric=self.metric, seed=seed)
-        training = EncoderTraining(
-            X.shape[1],
-            n_hidden=self.n_hidden,
-            n_components=self.n_components,
-            n_updates=self.n_updates,
-            temperature=self.temperature,
-            learning_rate=self.learning_rate,
-            seed=seed,
+        components = principal_components(X)
+        Y = components(X)
+        graph = neighbor_graph(Y, self.n_neighbors, metric=self.metric, seed=seed)
+        tenth = graph.nearest[:, min(NEIGHBOR, graph.nearest.shape[1]) - 1]
+        radius = np.concatenate([np.linalg.norm(Y[b] - Y[tenth[b]], axis=1) for b in row_blocks(len(Y))])
+        views = self.views
+        if isinstance(views, str):
+            learned = views == "learned" or shape is None
+            views = None
+            if learned:
+                n = max(n_updates // VIEW_UPDATES, 1)
+                views = fitted_views(Y, graph.neighbors, n_walk_steps=self.n_steps, n_updates=n, seed=seed)
+        if shape is None:
+            net = dense_network(Y.shape[1], self.n_hidden, self.n_components, seed=seed)
+        else:
+            net = convolutional_network(shape, self.n_hidden, self.n_components, seed=seed)
+            # Of standardized pixels instead of components.
+            radius *= np.float32(np.sqrt(Y.shape[1] / X.shape[1]))
+        settings = Settings(
+            self.n_components,
+            self.n_steps,
+            n_updates,
+            self.batch_size,
+            self.learning_rate,
+            self.temperature,
+            seed,
         )
-        losses: list[float] = []
+        training = FeatureTraining(
+            net,
+            Batches(X, components, Y, views, shape),
+            graph.neighbors,
+            radius,
+            settings,
+            self.refine,
+            None if self.checkpoint is None else Path(self.checkpoint),
+        )
         stopped = False
         try:
-            with stage("encoder", self.n_updates, "update") as done, threads_for(X.shape[1] * self.n_hidden):
-                for _ in range(self.n_updates):
-                    rows = rng.integers(len(X), size=self.batch_size)
-                    positives = random_walk(neighbors, self.n_steps, rows, rng=rng)
-                    losses.append(training.update(X[rows], X[positives]))
-                    done(1)
+            with threads_for(Y.shape[1] * self.n_hidden):
+                training.train()
         except KeyboardInterrupt:
-            if not losses:
+            if not training.losses[0]:
                 raise KeyboardInterrupt(
                     "stopped before the first update; the estimator is as it was"
                 ) from None
             stopped = True
-        if not np.isfinite(losses[-1]):
-            raise FloatingPointError(
-                f"learning_rate must suit these rows, got {self.learning_rate!r}, with which InfoNCE became "
-                f"{losses[-1]}; lower it"
-            )
-        self._keep(standardizer, training, losses)
+        self._standardizer, self.stability_ = components.standardizer, training.stability
+        weights, biases, heads = training.layers()
+        self.encoder_ = Encoder(
+            tuple(weights), tuple(biases), shape, None if heads is None else ClusterHeads(*heads)
+        )
+        self.losses_, self.refinement_losses_ = (np.array(one) for one in training.losses)
+        if not stopped:
+            training.finish()
         return stopped
 
-    def _keep(self, standardizer: Standardizer, training: "EncoderTraining", losses: list[float]) -> None:
-        self._standardizer, self.encoder_ = standardizer, Encoder(*training.layers())
-        self.losses_ = np.array(losses)
+    def _number_of_updates(self, n_rows: int) -> int:
+        if self.n_updates != "auto":
+            return int(self.n_updates)
+        return int(np.clip(PASSES * n_rows // (2 * self.batch_size), FEWEST_UPDATES, MOST_UPDATES))
+
+    def _shape(self, n_features: int) -> tuple[int, int, int] | None:
+        """Shape of the images of a convolutional encoder."""
+        given = self.image_shape
+        if given is None and isinstance(self.views, ImageViews):
+            given = self.views.shape
+        if given is None and self.encoder == "dense":
+            return None
+        if given is None:
+            raise ValueError(
+                "image_shape must be given for a convolutional encoder, got None; pass (28, 28), for example"
+            )
+        shape = image_shape(given)
+        if math.prod(shape) != n_features:
+            raise ValueError(
+                f"image_shape must have as many pixels as X has columns, got {shape} for {n_features} "
+                "columns; pass the shape of the images"
+            )
+        return None if self.encoder == "dense" else shape
 
     def _transform_validated(self, X: Array) -> Array:
         encoder: Encoder = self.encoder_
@@ -211,38 +344,93 @@ class ContrastiveFeatures(WalkFeatures):
         return _archive.load(path, cls)
 
     def _state(self) -> _archive.State:
+        encoder: Encoder = self.encoder_
+        shape = self.image_shape
         facts = {
-            "parameters": _archive.plain(self.get_params(deep=False)),
-            "n_layers": len(self.encoder_.weights),
+            "parameters": {
+                **_archive.plain(self.get_params(deep=False)),
+                "image_shape": None if shape is None else [int(n) for n in shape],
+                "checkpoint": None if self.checkpoint is None else str(self.checkpoint),
+                # Views serve training alone; a callable of the user is not stored.
+                "views": self.views if isinstance(self.views, str) else None,
+            },
+            "image_views": self.views.facts() if isinstance(self.views, ImageViews) else None,
+            "n_layers": len(encoder.weights),
+            "shape": encoder.shape,
+            "sizes": None if encoder.heads is None else encoder.heads.sizes,
+            "stability": None if math.isnan(self.stability_) else self.stability_,
             **self._input_facts(),
         }
         arrays: dict[str, Any] = {
             "losses": self.losses_,
+            "refinement_losses": self.refinement_losses_,
             **self._standardizer.arrays(),
         }
-        for i, (W, b) in enumerate(zip(*self.encoder_, strict=True)):
+        for i, (W, b) in enumerate(zip(encoder.weights, encoder.biases, strict=True)):
             arrays |= {f"weights_{i}": W, f"biases_{i}": b}
+        if encoder.heads is not None:
+            arrays |= {"head_weights": encoder.heads.weights, "head_biases": encoder.heads.biases}
         return _archive.State(facts, arrays)
 
     @classmethod
     def _from_state(cls, state: _archive.State) -> Self:
         facts, arrays = state
         made = cls(**facts["parameters"])._with_input_facts(facts)
+        if made.image_shape is not None:
+            made.image_shape = tuple(made.image_shape)
+        if facts["image_views"] is not None:
+            made.views = ImageViews(**facts["image_views"])
         layers = range(count("n_layers", facts["n_layers"]))
         weights, biases = (tuple(arrays[f"{name}_{i}"] for i in layers) for name in ("weights", "biases"))
-        sizes = [made.n_features_in_, *(len(b) for b in biases)]
-        if not layers or [W.shape for W in weights] != list(pairwise(sizes)):
-            raise ValueError(f"layers of shapes {[W.shape for W in weights]} for {sizes} units")
+        shape = None if facts["shape"] is None else image_shape(facts["shape"])
+        heads = None
+        if facts["sizes"] is not None:
+            sizes = tuple(count("sizes", n) for n in facts["sizes"])
+            heads = ClusterHeads(arrays["head_weights"], arrays["head_biases"], sizes)
+        _require_layers(weights, biases, shape, heads, made.n_features_in_)
         made._standardizer = Standardizer.from_arrays(None, arrays)
         if made._standardizer.mean.shape != (made.n_features_in_,):
             raise ValueError(f"a mean of shape {made._standardizer.mean.shape}")
-        made.encoder_, made.losses_ = Encoder(weights, biases), arrays["losses"]
+        made.encoder_ = Encoder(weights, biases, shape, heads)
+        made.losses_, made.refinement_losses_ = arrays["losses"], arrays["refinement_losses"]
+        made.stability_ = math.nan if facts["stability"] is None else float(facts["stability"])
         return made
 
     def _require_options(self) -> None:
-        for name in ("n_components", "n_steps", "n_neighbors", "n_hidden", "n_updates"):
+        for name in ("n_components", "n_steps", "n_neighbors", "n_hidden"):
             count(name, getattr(self, name))
+        if isinstance(self.n_updates, str):
+            option("n_updates", self.n_updates, ("auto",))
+        else:
+            count("n_updates", self.n_updates)
         option("metric", self.metric, METRICS)
+        option("encoder", self.encoder, ENCODERS)
+        if not isinstance(self.refine, (bool, str)) or self.refine not in REFINE:
+            raise ValueError(
+                f"refine must be 'auto', True or False, got {self.refine!r}; 'auto' decides without labels"
+            )
+        if isinstance(self.views, str):
+            option("views", self.views, VIEWS)
+            if self.views == "learned" and self.encoder == "convolutional":
+                raise ValueError(
+                    "views must be None, 'auto' or a callable with a convolutional encoder, got 'learned'; "
+                    "pass ImageViews(shape)"
+                )
+        elif self.views is not None and (isinstance(self.views, type) or not callable(self.views)):
+            raise ValueError(
+                f"views must be None, 'auto', 'learned' or a callable, got {self.views!r}; pass "
+                "ImageViews((28, 28)), for example"
+            )
+        if self.checkpoint is not None and not isinstance(self.checkpoint, (str, Path)):
+            raise TypeError(
+                f"checkpoint must be a path or None, got {self.checkpoint!r}; pass 'features.ckpt', for "
+                "example"
+            )
+        if self.checkpoint is not None and self.random_state is None:
+            raise ValueError(
+                "random_state must be given with a checkpoint, got None; pass a number, with which the next "
+                "fit goes on"
+            )
         count("batch_size", self.batch_size, least=2)
         for name, example in (("learning_rate", "1e-3"), ("temperature", "0.2")):
             value = getattr(self, name)
@@ -251,7 +439,41 @@ class ContrastiveFeatures(WalkFeatures):
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.encoder_.biases[-1].shape[0])
+        encoder: Encoder = self.encoder_
+        last = encoder.biases[-1] if encoder.heads is None else encoder.heads.biases
+        return len(last)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "losses_")
+
+
+def _require_layers(
+    weights: tuple[Weights, ...],
+    biases: tuple[Weights, ...],
+    shape: tuple[int, int, int] | None,
+    heads: ClusterHeads | None,
+    n_features: int,
+) -> None:
+    """Refuse layers of a file that do not fit together."""
+    n_convolutions = sum(W.ndim == 4 for W in weights)
+    sizes = [n_features]
+    if any(b.ndim != 1 for b in biases):
+        raise ValueError(f"biases of shapes {[b.shape for b in biases]}")
+    if (shape is None) != (n_convolutions == 0) or len(weights) <= n_convolutions:
+        raise ValueError(f"{n_convolutions} convolutions for images of shape {shape}")
+    if shape is not None:
+        height, width, n_in = shape
+        for W, b in zip(weights[:n_convolutions], biases, strict=False):
+            if W.shape != (len(b), n_in, 3, 3):
+                raise ValueError(f"a convolution of shape {W.shape} for {n_in} channels")
+            n_in, height, width = len(b), -(-height // 2), -(-width // 2)
+        if math.prod(shape) != n_features:
+            raise ValueError(f"images of shape {shape} for {n_features} columns")
+        sizes = [n_in * height * width]
+    sizes += [len(b) for b in biases[n_convolutions:]]
+    if [W.shape for W in weights[n_convolutions:]] != list(pairwise(sizes)):
+        raise ValueError(f"layers of shapes {[W.shape for W in weights]} for {sizes} units")
+    if heads is not None and (
+        heads.weights.shape != (sizes[-1], sum(heads.sizes)) or heads.biases.shape != (sum(heads.sizes),)
+    ):
+        raise ValueError(f"heads of shape {heads.weights.shape} for clusters {heads.sizes}")

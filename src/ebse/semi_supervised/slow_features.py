@@ -169,7 +169,7 @@ class SlowFeatures(WalkFeatures):
     def _walk_ends(self, X: Array, seed: int) -> npt.NDArray[np.int64]:
         """The last row of a random walk from every row of X (N,)."""
         _, inputs = standardize(None, X)
-        neighbors = neighbor_graph(inputs, self.n_neighbors, metric=self.metric, seed=seed)
+        neighbors = neighbor_graph(inputs, self.n_neighbors, metric=self.metric, seed=seed).neighbors
         return random_walk(neighbors, self.n_steps, np.arange(len(X)), rng=np.random.default_rng([seed, 1]))
 
     def _transform_validated(self, X: Array) -> Array:
