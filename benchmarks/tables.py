@@ -36,7 +36,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
 
-import semi_supervised_peers as peers
+import few_labels_peers as peers
 from ebse import ContrastiveFeatures, FewLabelClassifier, SpreadingClassifier
 from ebse._atomic import in_place
 from ebse.datasets import load_images
@@ -148,7 +148,7 @@ def self_training(Z: Any, one: Task) -> Predict:
 
 
 def on_rows(predictor: Any, one: Task) -> Predict:
-    """A method of ``semi_supervised_peers``, which takes indices of labeled rows and of queries."""
+    """A method of ``few_labels_peers``, which takes indices of labeled rows and of queries."""
     return lambda known, _: predictor(known, one.test)
 
 

@@ -10,7 +10,7 @@ import pytest
 from scripts import ROOT, start
 
 BENCHMARKS = ROOT / "benchmarks"
-PARTS = ("binary_rows", "figures", "naive", "ours", "peers", "rounds", "semi_supervised_peers")
+PARTS = ("binary_rows", "figures", "naive", "ours", "peers", "rounds", "few_labels_peers")
 """Modules that scripts import."""
 LIBRARIES = ("graphlearning", "learnergy", "rbms", "umap")
 
@@ -30,7 +30,7 @@ def test_every_script_is_started_here() -> None:
         "memory",
         "partial_fit",
         "relabel",
-        "semi_supervised",
+        "few_labels",
         "speed",
         "tables",
     }
@@ -48,17 +48,17 @@ def test_speed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     assert "left out: learnergy_rbm at batch 100" in printed
 
 
-def test_semi_supervised(
+def test_few_labels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "x.json"
-    start(BENCHMARKS / "semi_supervised.py", "--tiny", "--json", str(path), monkeypatch=monkeypatch)
+    start(BENCHMARKS / "few_labels.py", "--tiny", "--json", str(path), monkeypatch=monkeypatch)
     rows = json.loads(path.read_text())["rows"]
-    assert len({row["method"] for row in rows}) == 11
+    assert len({row["method"] for row in rows}) == 41
     assert all(len(row["accuracies"]) == 2 for row in rows)
     printed = capsys.readouterr().out
     assert "No module named 'umap'" in printed or "import of umap halted" in printed
-    assert printed.count("left out: ") == 3
+    assert printed.count("left out: ") == 4
 
 
 def test_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from ebse import RBSE
 from scripts import ROOT, start
 
 EXAMPLES = ROOT / "examples"
-TOO_LONG = {"few_labels", "own_energy"}
+TOO_LONG = {"one_label", "own_energy"}
 """Examples that take long on small data, too."""
 
 
@@ -49,9 +49,9 @@ def run(name: str, folder: Path) -> str:
 
 
 @pytest.mark.slow
-def test_few_labels(tmp_path: Path) -> None:
-    assert "RBSEClassifier" in run("few_labels.py", tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"components.png", "few_labels.png"}
+def test_one_label(tmp_path: Path) -> None:
+    assert "RBSEClassifier" in run("one_label.py", tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"components.png", "one_label.png"}
 
 
 @pytest.mark.slow

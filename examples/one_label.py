@@ -1,8 +1,8 @@
 """One label per class on scikit-learn's digits: label propagation, an ensemble, and a fair comparison.
 
-    python examples/few_labels.py
+    python examples/one_label.py
 
-Writes components.png, the weights of the ensemble, and few_labels.png, the ten least certain predictions.
+Writes components.png, the weights of the ensemble, and one_label.png, the ten least certain predictions.
 """
 
 import numpy as np
@@ -55,8 +55,8 @@ def main() -> None:
         axes.imshow(X[row].reshape(8, 8), cmap="gray_r")
         axes.set_title(f"{few.predict(X[row : row + 1])[0]} ({y[row]})", fontsize=9)
         axes.set_axis_off()
-    figure.savefig("few_labels.png", dpi=150)
-    print("wrote components.png and few_labels.png (predicted and true digit of the ten least certain rows)")
+    figure.savefig("one_label.png", dpi=150)
+    print("wrote components.png and one_label.png (predicted and true digit of the ten least certain rows)")
 
 
 if __name__ == "__main__":
