@@ -54,7 +54,7 @@ def test_few_labels(
     path = tmp_path / "x.json"
     start(BENCHMARKS / "few_labels.py", "--tiny", "--json", str(path), monkeypatch=monkeypatch)
     rows = json.loads(path.read_text())["rows"]
-    assert len({row["method"] for row in rows}) == 41
+    assert len({row["method"] for row in rows}) == 37
     assert all(len(row["accuracies"]) == 2 for row in rows)
     printed = capsys.readouterr().out
     assert "No module named 'umap'" in printed or "import of umap halted" in printed

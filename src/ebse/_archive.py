@@ -39,7 +39,7 @@ OURS = {
     "SpreadingClassifier": "ebse.semi_supervised",
 }
 """Estimators that files may name, and where they are."""
-MAY_DIVERGE, MAY_BE_INFINITE = ("losses", "refinement_losses"), "logit_p"
+MAY_DIVERGE, MAY_BE_INFINITE = ("losses",), "logit_p"
 """Arrays that need not be finite: losses of training that diverged; log-odds of probabilities 0 and 1."""
 
 Arrays = dict[str, npt.NDArray[Any]]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from ebse.semi_supervised import _learned_views, _refinement, _walk_clusters
+from ebse.semi_supervised import _learned_views, _refinement, _walk_clusters, contrastive
 
 
 @pytest.fixture(autouse=True)
@@ -13,6 +13,12 @@ def users_precision() -> Iterator[None]:
     torch.set_default_dtype(torch.float32)
     yield
     torch.set_default_dtype(torch.float64)
+
+
+@pytest.fixture(autouse=True)
+def few_view_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As few as the encoder's own: views are tested by themselves."""
+    monkeypatch.setattr(contrastive, "LEAST_VIEW_UPDATES", 1)
 
 
 @pytest.fixture

@@ -53,9 +53,26 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(principal_components(X)(X), whole, atol=1e-4)
 
 
-@pytest.mark.parametrize("X", [np.full((4, 3), 7.0), np.ones((2, 1)), np.eye(3, 400)])
-def test_rows_that_hardly_vary(X: Any) -> None:
-    """Equal rows, one column, more columns than rows and than components."""
-    found = principal_components(X)(X)
-    assert found.shape == (len(X), min(X.shape[1], _components.N_COMPONENTS))
-    assert np.isfinite(found).all()
+@pytest.mark.parametrize(
+    ("X", "rank"),
+    [(np.full((4, 3), 7.0), 1), (np.ones((2, 1)), 1), (np.eye(3, 400), 2), (np.eye(40, 60), 39)],
+)
+def test_components_of_rounding_are_left_out(X: Any, rank: int) -> None:
+    """Equal rows, one column, more columns than rows: new rows must not enter through arbitrary directions."""
+    assert principal_components(X)(X).shape == (len(X), rank)
+
+
+def test_many_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Subspace iteration finds the components that all products of columns give."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 6)) * [9, 6, 4, 2.5, 1.5, 1] @ rng.normal(size=(6, 40)) + 0.01 * rng.normal(
+        size=(90, 40)
+    )
+    monkeypatch.setattr(_components, "N_COMPONENTS", 4)
+    expected = principal_components(X)(X)
+    monkeypatch.setattr(_components, "MANY_COLUMNS", 10)
+    np.testing.assert_allclose(principal_components(X)(X), expected, atol=1e-3)
+    # Without iterations the directions are random.
+    monkeypatch.setattr(_components, "N_ITERATIONS", 1)
+    monkeypatch.setattr(_components, "_products", lambda _, __, basis: basis)
+    assert abs(principal_components(X)(X) - expected).max() > 0.1

@@ -525,8 +525,8 @@ def test_color_images(refine: bool) -> None:
     [
         (lambda x: x[:, :-1], r"\(16, 5\)"),
         (lambda x: x[:-1], r"\(15, 6\)"),
-        (lambda x: torch.full_like(x, torch.nan), r"\(16, 6\)"),
-        (lambda x: torch.where(x == x.max(), torch.inf, x), r"\(16, 6\)"),
+        (lambda x: torch.full_like(x, torch.nan), "values that are not finite"),
+        (lambda x: torch.where(x == x.max(), torch.inf, x), "values that are not finite"),
         (lambda x: x.numpy(), "ndarray"),
         (lambda x: None, "NoneType"),
     ],

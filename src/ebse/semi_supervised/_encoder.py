@@ -33,7 +33,7 @@ def info_nce(z: Tensor, temperature: float) -> Tensor:
     return functional.cross_entropy(logits, positive)
 
 
-class Ascent:
+class Optimization:
     """AdamW with a one-cycle schedule on the parameters of some modules, and its state as arrays."""
 
     def __init__(self, modules: dict[str, nn.Module], *, n_updates: int, learning_rate: float) -> None:
@@ -91,12 +91,12 @@ class EncoderTraining:
     ) -> None:
         self.net = net
         self.temperature = temperature
-        self.ascent = Ascent({"net": net}, n_updates=n_updates, learning_rate=learning_rate)
+        self.optimization = Optimization({"net": net}, n_updates=n_updates, learning_rate=learning_rate)
 
     def update(self, x: Tensor) -> float:
         """One step on positive pairs, rows i and n + i of x (2n, P); their InfoNCE before it."""
         loss = info_nce(functional.normalize(self.net(x), dim=1), self.temperature)
-        self.ascent.step(loss)
+        self.optimization.step(loss)
         return float(loss.detach())
 
 

@@ -12,13 +12,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from ebse import _archive
+from ebse import __version__, _archive
 from ebse._stages import stage
 from ebse.semi_supervised._components import Components
 from ebse.semi_supervised._encoder import EncoderTraining, embedded, folded
 from ebse.semi_supervised._knn_graph import random_walk
 from ebse.semi_supervised._learned_views import LearnedViews
-from ebse.semi_supervised._refinement import Heads, Refinement
+from ebse.semi_supervised._refinement import INVERSE_TEMPERATURE, Heads, Refinement
 from ebse.semi_supervised._walk_clusters import stability, walk_clusters
 from ebse.semi_supervised.image_views import ImageViews
 
@@ -32,10 +32,10 @@ REFINE_BATCH, REFINE_UPDATES, REFINE_RATE, REFINE_STEP = 0.5, 4 / 3, 1.5, 0.3
 """Of refinement, relative to contrast: pairs in an update, updates and learning rate; and the length of
 the adversarial step, relative to the distance of the tenth neighbor."""
 LEAST_ROWS, MANY_ROWS = 500, 10_000
-"""Rows from which on refinement is considered, and from which on features are cluster probabilities: with
-fewer rows z is the better of the two."""
-STABLE, OTHER_SEED = 0.5, 1_000
-"""Adjusted Rand index of clusterings, from which on the encoder is refined; and the seed of the others."""
+"""Rows from which on refinement is considered, and from which on features may be cluster probabilities."""
+STABLE, VERY_STABLE, OTHER_SEED = 0.5, 0.8, 1_000
+"""Adjusted Rand index of clusterings, from which on the encoder is refined, and from which on features are
+cluster probabilities, not z; and the seed of the other clusterings."""
 
 
 class Batches(NamedTuple):
@@ -67,6 +67,8 @@ class Batches(NamedTuple):
         moved = self.views(x, generator=generator)
         if not isinstance(moved, Tensor) or moved.shape != x.shape or not bool(torch.isfinite(moved).all()):
             got = f"{tuple(moved.shape)}" if isinstance(moved, Tensor) else type(moved).__name__
+            if isinstance(moved, Tensor) and moved.shape == x.shape:
+                got = "values that are not finite"
             raise ValueError(
                 f"views must return a finite tensor of shape {tuple(x.shape)}, got {got}; return one row for "
                 "each row"
@@ -120,6 +122,7 @@ class FeatureTraining:
         # Adjusted Rand index of clusterings, by which refine="auto" decides.
         self.stability = math.nan
         self._priors: list[npt.NDArray[np.float32]] = []
+        self._of = 0 if checkpoint is None else self._fingerprint()
         self._held = self._read()
 
     def train(self) -> None:
@@ -143,9 +146,10 @@ class FeatureTraining:
         weights, biases = folded(self.net)
         if self.batches.shape is None:
             weights[0] = self.batches.components.axes @ weights[0]
-        if self.heads is None or len(self.batches.Y) < MANY_ROWS:
+        if self.heads is None or len(self.batches.Y) < MANY_ROWS or self.stability < VERY_STABLE:
             return Layers(weights, biases, None)
-        W, b = self.heads.linear.weight, self.heads.linear.bias
+        # The temperature goes into the weights: prediction does without it.
+        W, b = INVERSE_TEMPERATURE * self.heads.linear.weight, self.heads.linear.bias
         return Layers(
             weights,
             biases,
@@ -167,7 +171,7 @@ class FeatureTraining:
             viewed = self.batches.viewed(rows, generator)
             return training.update(self.batches.inputs(rows) if viewed is None else viewed)
 
-        self._run("encoder", 0, s.n_updates, training.ascent, update)
+        self._run("encoder", 0, s.n_updates, training.optimization, update)
 
     def _clusters(self, shift: int) -> list[npt.NDArray[np.intp]]:
         """Clusterings of all rows that random walks seldom leave."""
@@ -206,7 +210,7 @@ class FeatureTraining:
             viewed = self.batches.viewed(rows, generator)
             return training.update(self.batches.inputs(rows), viewed, radius[rows], generator=generator)
 
-        self._run("refinement", 1, n_updates, training.ascent, update)
+        self._run("refinement", 1, n_updates, training.optimization, update)
 
     def embedded(self) -> npt.NDArray[np.float32]:
         """z of all rows (N, r)."""
@@ -229,7 +233,7 @@ class FeatureTraining:
         return np.concatenate([starts, ends]), generator
 
     def _run(
-        self, name: str, which: int, n_updates: int, ascent: Any, update: Callable[[int], float]
+        self, name: str, which: int, n_updates: int, optimization: Any, update: Callable[[int], float]
     ) -> None:
         """Updates of a stage, from the checkpoint on, if there is one of this stage."""
         losses = self.losses[which]
@@ -237,7 +241,7 @@ class FeatureTraining:
         if held is not None:
             assert self.checkpoint is not None
             with _archive.consistent(self.checkpoint):
-                ascent.restore(held.arrays, held.facts["n_done"])
+                optimization.restore(held.arrays, held.facts["n_done"])
                 losses.extend(held.arrays[f"losses_{which}"].tolist())
         with stage(name, n_updates, "update") as done:
             done(len(losses))
@@ -250,11 +254,11 @@ class FeatureTraining:
                         f"which the loss became {losses[-1]}; lower it"
                     )
                 if self.checkpoint is not None and (u + 1) % EVERY == 0 and u + 1 < n_updates:
-                    self._write(which, u + 1, ascent)
+                    self._write(which, u + 1, optimization)
 
-    def _write(self, which: int, n_done: int, ascent: Any) -> None:
+    def _write(self, which: int, n_done: int, optimization: Any) -> None:
         assert self.checkpoint is not None
-        arrays = ascent.arrays()
+        arrays = optimization.arrays()
         arrays |= {f"losses_{i}": np.array(x) for i, x in enumerate(self.losses)}
         arrays |= {f"prior_{i}": x for i, x in enumerate(self._priors)}
         facts = {
@@ -262,7 +266,7 @@ class FeatureTraining:
             "n_done": n_done,
             "sizes": [] if self.heads is None else self.heads.sizes,
             "stability": None if math.isnan(self.stability) else self.stability,
-            "of": self._fingerprint(),
+            "of": self._of,
         }
         _archive.write(self.checkpoint, CHECKPOINT, facts, arrays)
 
@@ -271,7 +275,7 @@ class FeatureTraining:
         if self.checkpoint is None or not self.checkpoint.exists():
             return None
         held = _archive.read(self.checkpoint, CHECKPOINT)
-        if held.facts["of"] != self._fingerprint():
+        if held.facts["of"] != self._of:
             raise ValueError(
                 f"checkpoint must be of these rows and settings, got {self.checkpoint}, which is of others; "
                 "delete it, or name another file"
@@ -286,6 +290,8 @@ class FeatureTraining:
         elif not isinstance(views, ImageViews):
             # The address in the repr of a function is another in every process.
             views = getattr(views, "__qualname__", type(views).__qualname__)
-        settings = [*self.settings, self.refine, repr(views), repr(self.net), self.batches.shape]
-        found = zlib.crc32(self.batches.Y.tobytes(), zlib.crc32(json.dumps(settings).encode()))
-        return zlib.crc32(self.neighbors.tobytes(), found)
+        settings = [__version__, *self.settings, self.refine, repr(views), repr(self.net), self.batches.shape]
+        found = zlib.crc32(json.dumps(settings).encode())
+        for array in (self.batches.Y, self.neighbors):
+            found = zlib.crc32(np.ascontiguousarray(array).data, found)
+        return found

@@ -150,7 +150,7 @@ class WalkFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
         Returns
         -------
-        array (N, n_components)
+        array (N, n_features_out)
             Rows of length 1.
         """
         check_is_fitted(self)

@@ -101,7 +101,7 @@ def fitted_views(
     rng = np.random.default_rng([seed, 0])
     with stage("learned views", n_updates, "update") as done:
         for _ in range(n_updates):
-            rows = rng.integers(len(Y), size=BATCH)
+            rows = rng.integers(len(Y), size=min(BATCH, len(Y)))
             ends = random_walk(neighbors, n_walk_steps, rows, rng=rng)
             start, end = (torch.from_numpy(Y[at, :r] / np.float32(scale)) for at in (rows, ends))
             modes = LowRankGaussian(W_bar, A).modes_of(with_one(start))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ebse.semi_supervised._encoder import Ascent, info_nce
+from ebse.semi_supervised._encoder import Optimization, info_nce
 
 Array = npt.NDArray[np.float32]
 Index = npt.NDArray[np.intp]
@@ -86,7 +86,8 @@ class Refinement:
 
         KL(p(x) ‖ p(x + r)) + KL(p(x) ‖ p(view of x)) + 0.1 [H(p | x) + 4 KL(mean p ‖ prior)] + 0.05 InfoNCE,
 
-    r the adversarial step: among those of its length the one that changes p most, to first order.
+    r the adversarial step: of those of its length one that changes p much, to second order, by a step of the
+    power method from a random direction.
 
     References
     ----------
@@ -109,7 +110,7 @@ class Refinement:
         self.net, self.heads = net, heads
         self.priors = [torch.from_numpy(np.maximum(p, SMALLEST)).float() for p in priors]
         self.temperature, self.length = temperature, step
-        self.ascent = Ascent(
+        self.optimization = Optimization(
             {"net": net, "heads": heads.linear}, n_updates=n_updates, learning_rate=learning_rate
         )
 
@@ -140,7 +141,7 @@ class Refinement:
                 loss = loss + divergence(log_p, self.heads(self._z(viewed)))
         loss = loss + INFORMATION * information_loss(log_p, self.priors)
         loss = loss + CONTRAST * info_nce(z, self.temperature)
-        self.ascent.step(loss)
+        self.optimization.step(loss)
         return float(loss.detach())
 
     def _z(self, x: Tensor) -> Tensor:

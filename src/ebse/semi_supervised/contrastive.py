@@ -1,6 +1,7 @@
 """``ContrastiveFeatures``: contrastive representation learning from random walks on a neighbor graph."""
 
 import math
+import numbers
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Self, final
@@ -23,16 +24,15 @@ Weights = npt.NDArray[np.float32]
 REFINE, VIEWS, ENCODERS = ("auto", True, False), ("auto", "learned"), ("dense", "convolutional")
 MOST_UPDATES, FEWEST_UPDATES, PASSES = 1_800, 50, 85
 """Updates, where their number is not given: a row is seen so many times at most."""
-VIEW_UPDATES = 3
-"""Updates of the encoder for each update of the law of its views."""
+VIEW_PART, LEAST_VIEW_UPDATES = 3, 300
+"""Updates of the encoder for each update of the law of its views, of which there are at least so many: with
+fewer its draws are as large as at the start, whatever the rows."""
 NEIGHBOR = 10
 """The neighbor whose distance is the radius of a row."""
-INVERSE_TEMPERATURE = 10.0
-"""Factor of z before the heads."""
 
 
 class ClusterHeads(NamedTuple):
-    """√p of cluster probabilities p = softmax(10 z W + b), for several clusterings side by side."""
+    """√p of cluster probabilities p = softmax(z W + b), for several clusterings side by side."""
 
     weights: Weights
     """(r, sum of the sizes)"""
@@ -42,7 +42,7 @@ class ClusterHeads(NamedTuple):
 
     def __call__(self, z: Weights) -> Weights:
         """Rows z (N, r) as points of the unit sphere (N, sum of the sizes)."""
-        scores = np.float32(INVERSE_TEMPERATURE) * z @ self.weights + self.biases
+        scores = z @ self.weights + self.biases
         parts = []
         for one in np.split(scores, np.cumsum(self.sizes)[:-1], axis=1):
             p = np.exp(one - one.max(1, keepdims=True))
@@ -99,25 +99,28 @@ class ContrastiveFeatures(WalkFeatures):
 
     **Refinement.** Walks cut the rows into clusters, several times with different numbers of clusters. Heads
     on z predict them, and network and heads are trained on: clusters of a row should be certain, equally
-    large as before, and the same for its views and for the small change of the row that changes them most
-    (virtual adversarial training). The features are then the square roots of the cluster probabilities.
+    large as before, and the same for its views and for a small change of the row that changes them much
+    (virtual adversarial training). The features are then z, or, from 10,000 rows on where clusters are the
+    same from different random starts, the square roots of the cluster probabilities.
 
     Parameters
     ----------
     n_components : int, default 64
-        Dimension of z. 16 to 256; more separate more clusters.
+        Dimension of z. 16 to 256; more separate more clusters. The features have another dimension where
+        they are cluster probabilities.
     refine : {"auto", True, False}, default "auto"
-        Whether to refine, which takes about twice as long as all the rest. "auto": where clusterings of the
-        same rows agree.
+        Whether to refine, which takes about as long as all the rest. "auto": from 500 rows on, where
+        clusterings of the same rows from different random starts agree.
     views : None, "auto", "learned" or callable, default "auto"
         Random views of rows. "learned": by the law of weights; "auto": the same, but none with a
         convolutional encoder; None: rows as they are. A callable, such as :class:`ImageViews`, maps a tensor
         of rows (n, D), as they were given, and the keyword ``generator`` (``torch.Generator``) to a tensor
-        of the same shape.
+        of the same shape; a file does not hold it.
     encoder : {"dense", "convolutional"}, default "dense"
         "convolutional": three convolutions come first; rows are images of ``image_shape``.
     image_shape : (height, width) or (height, width, channels) or None, default None
-        Shape of the images, for a convolutional encoder. None: that of the ``ImageViews``.
+        Shape of the images, for a convolutional encoder; a dense one makes no use of it. None: that of the
+        ``ImageViews``.
     n_steps : int, default 5
         Steps of a random walk. Longer walks make larger groups similar, and leave classes more often; 3 to
         20.
@@ -131,8 +134,8 @@ class ContrastiveFeatures(WalkFeatures):
         Units in each hidden layer.
     n_updates : int or "auto", default "auto"
         Updates of AdamW; refinement takes 4/3 of that. The learning rate rises and then falls to 0 over them.
-        "auto": 1,800, and fewer below 11,000 rows, so that a row is seen at most 85 times: with more the
-        network learns single rows by heart. 900 take half as long and cost a few tenths of a point.
+        "auto": so many that the network sees a row 85 times before it is refined, at least 50 and at most
+        1,800, which is the number from 11,000 rows on. With more it learns single rows by heart.
     batch_size : int, default 256
         Positive pairs in an update: more of them are more negatives; at least 2. Refinement uses half.
     learning_rate : float, default 1e-3
@@ -140,8 +143,9 @@ class ContrastiveFeatures(WalkFeatures):
     temperature : float, default 0.2
         T of InfoNCE: the smaller, the more the most similar negatives count; 0.05 to 1.
     checkpoint : str, Path or None, default None
-        A file in which training is kept every 200 updates. ``fit`` with the same rows and settings goes on
-        from it, bit for bit; it is removed at the end.
+        A file in which training is kept every 200 updates. ``fit`` with the same rows, settings and number
+        of threads goes on from it, bit for bit; it is removed at the end. A callable ``views`` is recognized
+        by its name alone. Needs a ``random_state``.
     random_state : int, RandomState, Generator or None, default None
         A seed for reproducible results.
     verbose : int, default 0
@@ -263,7 +267,7 @@ class ContrastiveFeatures(WalkFeatures):
             learned = views == "learned" or shape is None
             views = None
             if learned:
-                n = max(n_updates // VIEW_UPDATES, 1)
+                n = max(n_updates // VIEW_PART, LEAST_VIEW_UPDATES)
                 views = fitted_views(Y, graph.neighbors, n_walk_steps=self.n_steps, n_updates=n, seed=seed)
         if shape is None:
             net = dense_network(Y.shape[1], self.n_hidden, self.n_components, seed=seed)
@@ -272,12 +276,12 @@ class ContrastiveFeatures(WalkFeatures):
             # Of standardized pixels instead of components.
             radius *= np.float32(np.sqrt(Y.shape[1] / X.shape[1]))
         settings = Settings(
-            self.n_components,
-            self.n_steps,
+            int(self.n_components),
+            int(self.n_steps),
             n_updates,
-            self.batch_size,
-            self.learning_rate,
-            self.temperature,
+            int(self.batch_size),
+            float(self.learning_rate),
+            float(self.temperature),
             seed,
         )
         training = FeatureTraining(
@@ -291,7 +295,7 @@ class ContrastiveFeatures(WalkFeatures):
         )
         stopped = False
         try:
-            with threads_for(Y.shape[1] * self.n_hidden):
+            with threads_for(sum(p.numel() for p in net.parameters())):
                 training.train()
         except KeyboardInterrupt:
             if not training.losses[0]:
@@ -325,7 +329,12 @@ class ContrastiveFeatures(WalkFeatures):
             raise ValueError(
                 "image_shape must be given for a convolutional encoder, got None; pass (28, 28), for example"
             )
-        shape = image_shape(given)
+        shape = image_shape(given, "image_shape")
+        if isinstance(self.views, ImageViews) and self.views.shape != shape:
+            raise ValueError(
+                f"image_shape must be the shape of the views, got {shape} and {self.views.shape}; pass it to "
+                "ImageViews alone"
+            )
         if math.prod(shape) != n_features:
             raise ValueError(
                 f"image_shape must have as many pixels as X has columns, got {shape} for {n_features} "
@@ -434,7 +443,9 @@ class ContrastiveFeatures(WalkFeatures):
         count("batch_size", self.batch_size, least=2)
         for name, example in (("learning_rate", "1e-3"), ("temperature", "0.2")):
             value = getattr(self, name)
-            if not 0 < value < math.inf:
+            if not isinstance(value, numbers.Real):
+                raise TypeError(f"{name} must be a number, got {value!r}; try {example}")
+            if not 0 < float(value) < math.inf:
                 raise ValueError(f"{name} must be positive, got {value!r}; try {example}")
 
     @property

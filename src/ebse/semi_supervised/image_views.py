@@ -1,6 +1,7 @@
 """``ImageViews``: random shifts, rotations, scalings and elastic deformations of images."""
 
 import math
+import numbers
 from typing import TYPE_CHECKING, Any, final
 
 from ebse._validation import count
@@ -27,13 +28,15 @@ class ImageViews:
     ----------
     shape : (height, width) or (height, width, channels)
         Shape of the images; rows hold their pixels in this order, as ``image.ravel()`` gives them.
-    shift : float, default 2.0
-        Largest shift in each direction, in pixels; 1 to a tenth of the width.
-    rotation : float, default 12.0
+    shift : float, default 1.0
+        Largest shift in each direction, in pixels; 1 to a tenth of the width. Less where objects reach the
+        border.
+    rotation : float, default 8.0
         Largest rotation, in degrees.
-    scale : float, default 0.12
-        Largest change of size, as a part of it; also of height and width by themselves.
-    elastic : float, default 1.5
+    scale : float, default 0.1
+        Largest change of size, as a part of it, at most 0.5; height and width change by themselves by half
+        of it.
+    elastic : float, default 0.8
         Standard deviation of the displacements of the coarse grid, in pixels. 0: none.
     flip : bool, default False
         Mirror half of the images, left to right.
@@ -56,15 +59,15 @@ class ImageViews:
         self,
         shape: tuple[int, ...],
         *,
-        shift: float = 2.0,
-        rotation: float = 12.0,
-        scale: float = 0.12,
-        elastic: float = 1.5,
+        shift: float = 1.0,
+        rotation: float = 8.0,
+        scale: float = 0.1,
+        elastic: float = 0.8,
         flip: bool = False,
     ) -> None:
         self.shape = image_shape(shape)
         for name, value in (("shift", shift), ("rotation", rotation), ("scale", scale), ("elastic", elastic)):
-            if not isinstance(value, (int, float)):
+            if not isinstance(value, numbers.Real):
                 raise TypeError(f"{name} must be a number, got {value!r}; pass 0 for none")
             if not 0 <= value < math.inf:
                 raise ValueError(f"{name} must be a number from 0 on, got {value!r}; pass 0 for none")
@@ -72,8 +75,8 @@ class ImageViews:
             raise ValueError(
                 f"scale must be at most {LARGEST_SCALE}, got {scale!r}; 0.1 changes sizes by up to a tenth"
             )
-        self.shift, self.rotation, self.scale = shift, rotation, scale
-        self.elastic, self.flip = elastic, flip
+        self.shift, self.rotation, self.scale = float(shift), float(rotation), float(scale)
+        self.elastic, self.flip = float(elastic), bool(flip)
 
     def __call__(self, x: "torch.Tensor", *, generator: "torch.Generator") -> "torch.Tensor":
         """A view of each of the rows x (n, D)."""
@@ -125,17 +128,17 @@ COARSE = 4
 """Points of the coarse grid in each direction, which elastic deformations displace."""
 
 
-def image_shape(shape: Any) -> tuple[int, int, int]:
+def image_shape(shape: Any, name: str = "shape") -> tuple[int, int, int]:
     """(height, width, channels) of a shape with or without channels."""
     try:
-        sides = [count("shape", n) for n in shape]
+        sides = [count(name, n) for n in shape]
     except TypeError:
         sides = []
     if len(sides) == 2:
         sides.append(1)
     if len(sides) != 3 or not all(SMALLEST_SIDE <= n <= LARGEST_SIDE for n in sides[:2]):
         raise ValueError(
-            f"shape must be (height, width) or (height, width, channels), sides {SMALLEST_SIDE} to "
+            f"{name} must be (height, width) or (height, width, channels), sides {SMALLEST_SIDE} to "
             f"{LARGEST_SIDE}, got {shape!r}; pass (28, 28), for example"
         )
     return sides[0], sides[1], sides[2]
