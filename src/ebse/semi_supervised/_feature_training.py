@@ -32,10 +32,10 @@ REFINE_BATCH, REFINE_UPDATES, REFINE_RATE, REFINE_STEP = 0.5, 4 / 3, 1.5, 0.3
 """Of refinement, relative to contrast: pairs in an update, updates and learning rate; and the length of
 the adversarial step, relative to the distance of the tenth neighbor."""
 LEAST_ROWS, MANY_ROWS = 500, 10_000
-"""Rows from which on refinement is considered, and from which on features may be cluster probabilities."""
-STABLE, VERY_STABLE, OTHER_SEED = 0.5, 0.8, 1_000
-"""Adjusted Rand index of clusterings, from which on the encoder is refined, and from which on features are
-cluster probabilities, not z; and the seed of the other clusterings."""
+"""Rows from which on refinement is considered, and from which on features are cluster probabilities: with
+fewer rows z is the better of the two."""
+STABLE, OTHER_SEED = 0.5, 1_000
+"""Adjusted Rand index of clusterings, from which on the encoder is refined; and the seed of the others."""
 
 
 class Batches(NamedTuple):
@@ -146,7 +146,7 @@ class FeatureTraining:
         weights, biases = folded(self.net)
         if self.batches.shape is None:
             weights[0] = self.batches.components.axes @ weights[0]
-        if self.heads is None or len(self.batches.Y) < MANY_ROWS or self.stability < VERY_STABLE:
+        if self.heads is None or len(self.batches.Y) < MANY_ROWS:
             return Layers(weights, biases, None)
         # The temperature goes into the weights: prediction does without it.
         W, b = INVERSE_TEMPERATURE * self.heads.linear.weight, self.heads.linear.bias

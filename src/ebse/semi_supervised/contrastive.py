@@ -22,8 +22,10 @@ Array = npt.NDArray[np.floating[Any]]
 Weights = npt.NDArray[np.float32]
 
 REFINE, VIEWS, ENCODERS = ("auto", True, False), ("auto", "learned"), ("dense", "convolutional")
-MOST_UPDATES, FEWEST_UPDATES, PASSES = 1_800, 50, 85
-"""Updates, where their number is not given: a row is seen so many times at most."""
+FEWEST_UPDATES, MANY_UPDATES, MOST_UPDATES = 50, 900, 1_800
+PASSES, ROWS_PER_UPDATE = 85, 50
+"""Where the number of updates is not given, a row is seen so many times. There are at most MANY_UPDATES, and
+one more for so many rows, which bounds the time of training: two minutes for 10,000 rows."""
 VIEW_PART, LEAST_VIEW_UPDATES = 3, 300
 """Updates of the encoder for each update of the law of its views, of which there are at least so many: with
 fewer its draws are as large as at the start, whatever the rows."""
@@ -93,15 +95,17 @@ class ContrastiveFeatures(WalkFeatures):
     Rows that walks connect become similar, and classes that walks seldom leave become clusters, over which
     :class:`ebse.SpreadingClassifier` propagates a few labels.
 
-    **Views.** The network sees each row through a first layer with random weights, drawn anew for every row
-    from a Gaussian law of correlated weights. The law is learned before, without labels: its draws move a row
-    as its neighbors differ from it. ``ImageViews`` are an alternative for images.
+    **Views.** In training, the leading principal components of each row are multiplied by a random matrix of
+    its own whose mean is the identity. The matrix has a low-rank Gaussian law, which is fitted before,
+    without labels, to the differences between rows and the ends of their walks. ``ImageViews`` are an
+    alternative for images.
 
-    **Refinement.** Walks cut the rows into clusters, several times with different numbers of clusters. Heads
-    on z predict them, and network and heads are trained on: clusters of a row should be certain, equally
-    large as before, and the same for its views and for a small change of the row that changes them much
-    (virtual adversarial training). The features are then z, or, from 10,000 rows on where clusters are the
-    same from different random starts, the square roots of the cluster probabilities.
+    **Refinement.** Spectral clustering of the random walks groups the rows, five times with different numbers
+    of clusters. Softmax heads on z predict these clusters, and network and heads are trained further: cluster
+    probabilities should be close to 0 or 1, cluster frequencies should stay as they were, and probabilities
+    should be the same for views of a row and for an adversarial perturbation of it (virtual adversarial
+    training). From 10,000 rows on the features are then the square roots of the cluster probabilities, below
+    they are z.
 
     Parameters
     ----------
@@ -113,9 +117,9 @@ class ContrastiveFeatures(WalkFeatures):
         clusterings of the same rows from different random starts agree.
     views : None, "auto", "learned" or callable, default "auto"
         Random views of rows. "learned": by the law of weights; "auto": the same, but none with a
-        convolutional encoder; None: rows as they are. A callable, such as :class:`ImageViews`, maps a tensor
-        of rows (n, D), as they were given, and the keyword ``generator`` (``torch.Generator``) to a tensor
-        of the same shape; a file does not hold it.
+        convolutional encoder; None: rows as they are. A callable, such as :class:`ImageViews`, is called with
+        a tensor of rows (n, D), as they were given, and the keyword ``generator`` (``torch.Generator``), and
+        returns a tensor of the same shape. ``save`` stores ``ImageViews``, but no other callable.
     encoder : {"dense", "convolutional"}, default "dense"
         "convolutional": three convolutions come first; rows are images of ``image_shape``.
     image_shape : (height, width) or (height, width, channels) or None, default None
@@ -134,8 +138,9 @@ class ContrastiveFeatures(WalkFeatures):
         Units in each hidden layer.
     n_updates : int or "auto", default "auto"
         Updates of AdamW; refinement takes 4/3 of that. The learning rate rises and then falls to 0 over them.
-        "auto": so many that the network sees a row 85 times before it is refined, at least 50 and at most
-        1,800, which is the number from 11,000 rows on. With more it learns single rows by heart.
+        "auto": so many that the network sees a row 85 times before it is refined, and with more rows fewer
+        times: about 300 updates for 1,800 rows, 830 for 5,000, 1,100 for 10,000, and 1,800 from 45,000 rows
+        on. With more updates it overfits single rows.
     batch_size : int, default 256
         Positive pairs in an update: more of them are more negatives; at least 2. Refinement uses half.
     learning_rate : float, default 1e-3
@@ -158,7 +163,8 @@ class ContrastiveFeatures(WalkFeatures):
     refinement_losses_ : array (n,)
         Loss of the refinement at every update; empty if there was none.
     stability_ : float
-        Adjusted Rand index of clusterings of the same rows, by which "auto" decides; NaN if it was not asked.
+        Adjusted Rand index of clusterings of the same rows, by which "auto" decides; NaN if it was not
+        computed.
     encoder_ : Encoder
         Weights and biases of the network, as NumPy arrays.
     n_features_in_ : int
@@ -316,7 +322,8 @@ class ContrastiveFeatures(WalkFeatures):
     def _number_of_updates(self, n_rows: int) -> int:
         if self.n_updates != "auto":
             return int(self.n_updates)
-        return int(np.clip(PASSES * n_rows // (2 * self.batch_size), FEWEST_UPDATES, MOST_UPDATES))
+        most = min(MANY_UPDATES + n_rows // ROWS_PER_UPDATE, MOST_UPDATES)
+        return int(np.clip(PASSES * n_rows // (2 * self.batch_size), FEWEST_UPDATES, most))
 
     def _shape(self, n_features: int) -> tuple[int, int, int] | None:
         """Shape of the images of a convolutional encoder."""

@@ -21,21 +21,21 @@ class ImageViews:
 
     A view is the image shifted, rotated, scaled and deformed smoothly (elastic deformation: random
     displacements of a coarse grid, interpolated), all at random and in one bilinear resampling; what comes
-    from outside of the image is 0. The class of a small image should not depend on these. Digits and clothes
-    are not mirrored; set ``flip`` where left and right do not matter.
+    from outside of the image is 0. The class of a small image should not depend on these. Set ``flip``
+    where it does not depend on left and right either: for clothes, not for digits.
 
     Parameters
     ----------
     shape : (height, width) or (height, width, channels)
         Shape of the images; rows hold their pixels in this order, as ``image.ravel()`` gives them.
     shift : float, default 1.0
-        Largest shift in each direction, in pixels; 1 to a tenth of the width. Less where objects reach the
-        border.
+        Largest shift in each direction, in pixels; up to about a tenth of the width. Larger shifts lose
+        pixels at the border, and objects that reach it.
     rotation : float, default 8.0
         Largest rotation, in degrees.
     scale : float, default 0.1
-        Largest change of size, as a part of it, at most 0.5; height and width change by themselves by half
-        of it.
+        Largest relative change of size, at most 0.5. Height and width also change independently, by up to
+        half of it.
     elastic : float, default 0.8
         Standard deviation of the displacements of the coarse grid, in pixels. 0: none.
     flip : bool, default False
