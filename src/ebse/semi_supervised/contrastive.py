@@ -140,7 +140,8 @@ class ContrastiveFeatures(WalkFeatures):
         Updates of AdamW; refinement takes 4/3 of that. The learning rate rises and then falls to 0 over them.
         "auto": so many that the network sees a row 85 times before it is refined, and with more rows fewer
         times: about 300 updates for 1,800 rows, 830 for 5,000, 1,100 for 10,000, and 1,800 from 45,000 rows
-        on. With more updates it overfits single rows.
+        on. With more updates it overfits single rows. The learned views take at least
+        300 updates of their own, some seconds; ``views=None`` is for quick trials.
     batch_size : int, default 256
         Positive pairs in an update: more of them are more negatives; at least 2. Refinement uses half.
     learning_rate : float, default 1e-3
@@ -149,8 +150,8 @@ class ContrastiveFeatures(WalkFeatures):
         T of InfoNCE: the smaller, the more the most similar negatives count; 0.05 to 1.
     checkpoint : str, Path or None, default None
         A file in which training is kept every 200 updates. ``fit`` with the same rows, settings and number
-        of threads goes on from it, bit for bit; it is removed at the end. A callable ``views`` is recognized
-        by its name alone. Needs a ``random_state``.
+        of threads goes on from it, bit for bit; it is removed at the end. A callable ``views`` other than
+        ``ImageViews`` is recognized by its name alone. Needs a ``random_state``.
     random_state : int, RandomState, Generator or None, default None
         A seed for reproducible results.
     verbose : int, default 0
