@@ -188,7 +188,7 @@ class ContrastiveFeatures(WalkFeatures):
     --------
     >>> from sklearn.datasets import load_digits
     >>> X = load_digits().data / 16
-    >>> features = ContrastiveFeatures(8, n_updates=20, refine=False, random_state=0).fit(X)
+    >>> features = ContrastiveFeatures(8, n_updates=20, views=None, refine=False).fit(X)
     >>> features.transform(X).shape
     (1797, 8)
     """
