@@ -22,8 +22,8 @@ Array = npt.NDArray[np.floating[Any]]
 Weights = npt.NDArray[np.float32]
 
 REFINE, VIEWS, ENCODERS = ("auto", True, False), ("auto", "learned"), ("dense", "convolutional")
-FEWEST_UPDATES, MANY_UPDATES, MOST_UPDATES = 50, 900, 1_800
-PASSES, ROWS_PER_UPDATE = 85, 50
+FEWEST_UPDATES, MANY_UPDATES, MOST_UPDATES = 50, 700, 1_800
+PASSES, ROWS_PER_UPDATE = 85, 40
 """Where the number of updates is not given, a row is seen so many times. There are at most MANY_UPDATES, and
 one more for so many rows, which bounds the time of training: two minutes for 10,000 rows."""
 VIEW_PART, LEAST_VIEW_UPDATES = 3, 300
@@ -139,7 +139,7 @@ class ContrastiveFeatures(WalkFeatures):
     n_updates : int or "auto", default "auto"
         Updates of AdamW; refinement takes 4/3 of that. The learning rate rises and then falls to 0 over them.
         "auto": so many that the network sees a row 85 times before it is refined, and with more rows fewer
-        times: about 300 updates for 1,800 rows, 830 for 5,000, 1,100 for 10,000, and 1,800 from 45,000 rows
+        times: about 300 updates for 1,800 rows, 825 for 5,000, 950 for 10,000, and 1,800 from 44,000 rows
         on. With more updates it overfits single rows. The learned views take at least
         300 updates of their own, some seconds; ``views=None`` is for quick trials.
     batch_size : int, default 256
