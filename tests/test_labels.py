@@ -8,7 +8,9 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from ebse import RBSE, FewLabelClassifier, SpreadingClassifier
 from ebse._labels import read_labels
+from ebse.ensemble import RBSEClassifier
 
 FORMS: dict[str, tuple[Any, list[Any]]] = {
     "list of words": (["a", None, "b", "a"], ["a", "b"]),
@@ -126,3 +128,42 @@ def test_missing_entries_as_strings_warn(word: str) -> None:
     assert marked is not None
     assert marked.classes.tolist() == ["cat", "dog"]
     assert read_labels(["Nancy", "nan bread", "None of these"], 3) is not None
+
+
+@pytest.mark.parametrize(
+    ("classifier", "mark"),
+    [
+        (SpreadingClassifier(n_clusterings=2, random_state=0), np.nan),
+        (FewLabelClassifier(features=None, random_state=0), None),
+        (FewLabelClassifier(features=None, unlabeled_label="?", random_state=0), "?"),
+        (RBSEClassifier(RBSE(4, n_epochs=1), random_state=0), None),
+    ],
+)
+def test_score_counts_labeled_rows_alone(classifier: Any, mark: Any) -> None:
+    X = np.random.default_rng(0).random((40, 3))
+    X[20:] += 1
+    y = np.repeat(["a", "b"], 20)
+    fitted = classifier.fit(X, y) if mark != "?" else classifier.fit(X, y, X_unlabeled=X)
+    few = y.astype(object)
+    few[5:35] = mark
+    kept = [*range(5), *range(35, 40)]
+    few[0] = "b"  # not what is predicted: 0 < score < 1
+    assert fitted.score(X, few) == np.mean(fitted.predict(X)[kept] == few[kept].astype(str))
+    weights = np.arange(40.0)
+    right = fitted.predict(X)[kept] == few[kept].astype(str)
+    assert fitted.score(X, few, weights) == pytest.approx(np.average(right, weights=weights[kept]))
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (None, "y must be labels, got None"),
+        ([None] * 40, "y must have labels, got none"),
+        (["a"] * 3, "one entry for each of the 40 rows"),
+    ],
+)
+def test_score_refuses_labels(y: Any, message: str) -> None:
+    X = np.random.default_rng(0).random((40, 3))
+    fitted = SpreadingClassifier(n_clusterings=2, random_state=0).fit(X, np.repeat(["a", "b"], 20))
+    with pytest.raises(ValueError, match=message):
+        fitted.score(X, y)

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -73,9 +75,7 @@ def read_labels(
             f"y must have one entry for each of the {n_rows} rows of X, got {len(entries)}; mark unlabeled "
             "rows by None or NaN"
         )
-    missing = pd.isna(pd.Series(entries)).to_numpy(dtype=bool)
-    if unlabeled_label is not None and not pd.isna(unlabeled_label):
-        missing = missing | _equal(entries, unlabeled_label, ~missing)
+    missing = _unlabeled(entries, unlabeled_label)
     if missing.all():
         raise ValueError(
             "y must have labels, got none: every entry is missing or unlabeled_label; label at least one row "
@@ -114,6 +114,46 @@ def read_labels(
     return Labels(rows, classes, target)
 
 
+class LabeledScore(ClassifierMixin):  # type: ignore[misc]
+    """The ``score`` of classifiers whose y may have unlabeled rows, marked as in ``fit``."""
+
+    unlabeled_label: Any
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on the labeled rows of X; unlabeled ones do not count.
+
+        Parameters
+        ----------
+        X : array-like (N, D)
+        y : array-like (N,)
+            Labels; missing entries (None, NaN) and ``unlabeled_label`` are unlabeled rows.
+        sample_weight : array-like (N,) or None, default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
+        """
+        if y is None:
+            raise ValueError("y must be labels, got None; pass the labels of the rows X")
+        predicted = self.predict(X)
+        entries = _entries(y)
+        if len(entries) != len(predicted):
+            raise ValueError(
+                f"y must have one entry for each of the {len(predicted)} rows of X, got {len(entries)}; mark "
+                "unlabeled rows by None or NaN"
+            )
+        rows = np.flatnonzero(~_unlabeled(entries, self.unlabeled_label))
+        if not len(rows):
+            raise ValueError(
+                "y must have labels, got none: every entry is missing or unlabeled_label, and accuracy needs "
+                "labels; in cross-validation, use fewer folds or more labels"
+            )
+        weights = None if sample_weight is None else np.asarray(sample_weight)[rows]
+        return float(accuracy_score(_of_one_kind(entries[rows]), predicted[rows], sample_weight=weights))
+
+
 def warn_of_lost_classes(before: Array, classes: Array) -> None:
     """Warn in ``relabel`` of classes that have no label any more, unless there are others in their place."""
     lost = np.setdiff1d(before, classes).tolist()
@@ -149,6 +189,14 @@ def _entries(y: Any) -> Array:
         y = np.asarray(y, dtype=object)
     found: Array = column_or_1d(y, warn=True)
     return found
+
+
+def _unlabeled(entries: Array, unlabeled_label: Any) -> npt.NDArray[np.bool_]:
+    """Which entries (n,) mark unlabeled rows."""
+    missing: npt.NDArray[np.bool_] = pd.isna(pd.Series(entries)).to_numpy(dtype=bool)
+    if unlabeled_label is not None and not pd.isna(unlabeled_label):
+        missing = missing | _equal(entries, unlabeled_label, ~missing)
+    return missing
 
 
 def _equal(entries: Array, mark: Any, present: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:

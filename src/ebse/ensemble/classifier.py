@@ -39,7 +39,7 @@ from ebse._estimators import (
     warn_of_scale,
     with_names,
 )
-from ebse._labels import Labels, read_labels, restored_classes
+from ebse._labels import LabeledScore, Labels, read_labels, restored_classes
 from ebse._validation import count, option
 from ebse.ensemble._inputs import row_blocks
 from ebse.evaluation.logistic import LogisticFit, fit_logistic, predict_proba
@@ -73,7 +73,7 @@ class Uncertainty(NamedTuple):
 
 
 @final
-class RBSEClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class RBSEClassifier(LabeledScore, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Few-label classifier on stochastic representations of an energy-based ensemble.
 
     Each labeled row is represented by many models sampled from the ensemble, P(h | v, θ), and an ordinary

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self, final
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -31,7 +31,14 @@ from ebse._estimators import (
     unchanged_on_error,
     warn_of_scale,
 )
-from ebse._labels import Labels, plain_classes, read_labels, restored_classes, warn_of_lost_classes
+from ebse._labels import (
+    LabeledScore,
+    Labels,
+    plain_classes,
+    read_labels,
+    restored_classes,
+    warn_of_lost_classes,
+)
 from ebse._stages import shown, stage
 from ebse._threads import threads_for_entries
 from ebse._validation import count, option
@@ -100,7 +107,7 @@ class Rows(NamedTuple):
 
 
 @final
-class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class FewLabelClassifier(LabeledScore, BaseEstimator):  # type: ignore[misc]
     """Semi-supervised classifier for raw tables, images as rows, or text, with few labels.
 
     X is a frame as it is, with numbers, categories, dates, text and missing values: columns are coded

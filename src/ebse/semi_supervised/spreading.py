@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags
@@ -33,7 +33,14 @@ from ebse._estimators import (
     unchanged_on_error,
     warn_of_scale,
 )
-from ebse._labels import Labels, plain_classes, read_labels, restored_classes, warn_of_lost_classes
+from ebse._labels import (
+    LabeledScore,
+    Labels,
+    plain_classes,
+    read_labels,
+    restored_classes,
+    warn_of_lost_classes,
+)
 from ebse._stages import shown
 from ebse._validation import count, option
 from ebse.semi_supervised._class_prior import (
@@ -99,7 +106,7 @@ class KnownLabels(NamedTuple):
 
 
 @final
-class SpreadingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class SpreadingClassifier(LabeledScore, BaseEstimator):  # type: ignore[misc]
     """Semi-supervised classification with few labels: label propagation over clusters of all rows.
 
     All rows, labeled or not, are clustered several times by k-means in a representation. The centers c of
