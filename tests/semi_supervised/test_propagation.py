@@ -12,9 +12,13 @@ from scipy.stats import chisquare
 from ebse import SpreadingClassifier, _archive
 from ebse.semi_supervised._propagation import (
     NEGLIGIBLE,
+    Cells,
     Clusterings,
+    _clusters_of_parts,
+    _lloyd,
     cluster,
     far_apart,
+    kmeans,
     normalized,
     propagation_kernel,
 )
@@ -193,3 +197,51 @@ def test_as_many_starts_as_rows_are_all_rows() -> None:
     Z = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
     found = far_apart(Z, 40, seed=0)
     np.testing.assert_array_equal(np.sort(found, axis=0), np.sort(Z, axis=0))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_two_levels_of_k_means_are_about_as_tight_as_one(dtype: Any) -> None:
+    Z = np.random.default_rng(0).normal(size=(12_000, 3)).astype(dtype)
+    cells, one = kmeans(Z, 200, seed=0), _lloyd(Z, far_apart(Z, 200, seed=0))
+    assert cells.centers.shape == (200, 3)
+    assert cells.centers.dtype == dtype
+    assert set(cells.labels.tolist()) == set(range(200))
+
+    def spread(found: Cells) -> float:
+        return float(((Z - found.centers[found.labels]) ** 2).sum())
+
+    assert spread(cells) < 1.25 * spread(one)
+    # Labels are those of the nearest centers, up to the last move of the centers.
+    nearest = ((Z[:, np.newaxis] - cells.centers) ** 2).sum(2).argmin(1)
+    assert (nearest == cells.labels).mean() > 0.9
+    # A row in the cluster of another row: far more than that.
+    assert spread(cells._replace(labels=np.roll(cells.labels, 1))) > 2 * spread(one)
+
+
+def test_two_levels_of_k_means_keep_distant_groups_apart() -> None:
+    """Also a group of one row, far from all others."""
+    Z = np.concatenate([blobs(12_000)[0], [[1e3, 1e3]]]).astype(np.float32)
+    cells = kmeans(Z, 50, seed=3)
+    assert (cells.labels == cells.labels[-1]).sum() == 1
+    np.testing.assert_allclose(cells.centers[cells.labels[-1]], Z[-1], rtol=1e-6)
+
+
+def test_two_levels_of_k_means_take_equal_rows() -> None:
+    Z = np.repeat(np.arange(3.0)[:, np.newaxis], 5_000, axis=0)
+    cells = kmeans(Z, 100, seed=0)
+    assert cells.centers.shape == (100, 1)
+    np.testing.assert_allclose(cells.centers[cells.labels], Z)
+
+
+@pytest.mark.parametrize(
+    "sizes", [[5_000, 1, 0, 1, 7_000], [1] * 31 + [12_000], [400] * 32, [0, 10_001, 0], [2, 2, 11_000]]
+)
+@pytest.mark.parametrize("k", [33, 100, 1_000])
+def test_clusters_are_divided_among_parts(sizes: list[int], k: int) -> None:
+    found = _clusters_of_parts(np.array(sizes), k)
+    assert found.sum() == k
+    assert (found <= sizes).all()
+    assert (found[np.array(sizes) > 0] >= 1).all()
+    large = np.array(sizes) > 1_000
+    share = k * np.array(sizes) / sum(sizes)
+    assert (np.abs(found - share)[large] <= len(sizes) + 1).all()

@@ -28,8 +28,9 @@ CLEAR, CLEAR_KAPPA, CLEAR_CLUSTERS = 0.5, (0.8, 0.9), (100, 250)
 """What is added to the weight of propagation on columns where classes are clear clusters: the views agree
 with a kappa of at least the second number, over at least the last number of clusters; less between the two
 numbers of a pair."""
-LEARNED = 0.9
-"""Weight of propagation with few labels where features were learned: there are many rows and columns."""
+LEARNED, OTHER_VIEWS = 0.9, 0.1
+"""Weight of propagation with few labels where features were learned, as there are many rows and columns; and
+the parts of columns and of components in it."""
 FADE = 10.0
 """Labels per class at which the weight of propagation is half of that."""
 EXPECTED, WORTH = (-0.369, 0.243, -0.151, 0.023, 1.202), 20.0
@@ -228,7 +229,8 @@ def member_weights(
     part += clear
     if FEATURES in answers:
         part = max(part, LEARNED * fade)
-        weights = {COLUMNS: 0.1 * part, COMPONENTS: 0.1 * part, FEATURES: 0.8 * part}
+        other = OTHER_VIEWS * part
+        weights = {COLUMNS: other, COMPONENTS: other, FEATURES: part - 2 * other}
     reason = f"{n:.3g} label{'s' if n != 1 else ''} per class"
     why_propagated = f"{reason}; its views agree with kappa {agreement:.2f}; {n_clusters} clusters"
     propagated = list(weights)

@@ -50,7 +50,7 @@ def walk_clusters(z: Array, neighbors: npt.NDArray[np.int64], *, seed: int) -> l
         for i, staying in enumerate(STAYING):
             rng = np.random.default_rng([seed, i])
             cells = kmeans(z, n_cells, seed=seed + i)
-            W = _walks_between(cells.labels_.astype(np.intp), n_cells, neighbors, rng)
+            W = _walks_between(cells.labels, n_cells, neighbors, rng)
             degree = W.sum(1)
             root = 1 / np.sqrt(degree)
             values, vectors = np.linalg.eigh(root[:, np.newaxis] * W * root)
@@ -64,7 +64,7 @@ def walk_clusters(z: Array, neighbors: npt.NDArray[np.int64], *, seed: int) -> l
                     coordinates, sample_weight=degree
                 )
             # Without clusters that have no row.
-            found.append(np.unique(groups.labels_[cells.labels_], return_inverse=True)[1].astype(np.intp))
+            found.append(np.unique(groups.labels_[cells.labels], return_inverse=True)[1].astype(np.intp))
             done(1)
     return found
 
