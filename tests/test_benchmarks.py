@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import sys
 from pathlib import Path
 
@@ -26,6 +27,7 @@ def test_every_script_is_started_here() -> None:
     scripts = {path.stem for path in BENCHMARKS.glob("*.py")} - set(PARTS)
     assert scripts == {
         "few_shot",
+        "labeling",
         "likelihood",
         "memory",
         "partial_fit",
@@ -87,6 +89,13 @@ def test_few_shot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     start(BENCHMARKS / "few_shot.py", *options, monkeypatch=monkeypatch)
     rows = json.loads((tmp_path / "x.json").read_text())
     assert {row["method"] for row in rows} == {"mean", "auto sweeps", "2 sweeps"}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="no Chromium is installed")
+def test_labeling(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    start(BENCHMARKS / "labeling.py", "--tiny", monkeypatch=monkeypatch)
+    assert "key to updated predictions" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ebse.ensemble import RBSE
+    from ebse.labeling import label
     from ebse.semi_supervised import ContrastiveFeatures, FewLabelClassifier, SpreadingClassifier
 
 __version__ = "0.1.0"
-__all__ = ["RBSE", "ContrastiveFeatures", "FewLabelClassifier", "SpreadingClassifier", "__version__"]
+__all__ = ["RBSE", "ContrastiveFeatures", "FewLabelClassifier", "SpreadingClassifier", "__version__", "label"]
 
 _PACKAGES = {
     "RBSE": "ebse.ensemble",
+    "label": "ebse.labeling",
     "ContrastiveFeatures": "ebse.semi_supervised",
     "FewLabelClassifier": "ebse.semi_supervised",
     "SpreadingClassifier": "ebse.semi_supervised",

@@ -27,11 +27,21 @@ def read(path: Path) -> list[Any]:
 
 
 def append(path: Path, rows: Iterable[Any]) -> None:
-    """Append one line per row; they are on the disk when this returns."""
-    with path.open("a") as file:
-        file.writelines(json.dumps(row) + "\n" for row in rows)
-        file.flush()
-        os.fsync(file.fileno())
+    """Append one line per row; they are on the disk when this returns.
+
+    If that fails, for example because the disk is full, the file is as it was before.
+    """
+    lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    with path.open("ab", buffering=0) as file:
+        before = file.tell()
+        try:
+            written = 0
+            while written < len(lines):
+                written += file.write(lines[written:])
+            os.fsync(file.fileno())
+        except OSError:
+            os.truncate(path, before)
+            raise
 
 
 def drop_incomplete_line(path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import App, CycloptsError, Parameter
-from cyclopts.config import Toml
+from cyclopts.config import Dict
 
 from ebse import __version__
 from ebse.cli._show import fail, note, tolerate_encodings
@@ -20,14 +20,18 @@ class _Settings:
 
     path: Path | None = None
 
-    def __call__(self, *arguments: Any) -> None:
-        if self.path is not None:
-            _require_settings(self.path)
-            Toml(self.path, must_exist=True, use_commands_as_keys=False)(*arguments)
+    def __call__(self, app: App, commands: tuple[str, ...], arguments: Any) -> None:
+        if self.path is None:
+            return
+        content = _settings(self.path)
+        # Under the names of the commands: at the top level a setting named like one, such as label, is lost.
+        for name in reversed(commands):
+            content = {name: content}
+        Dict(content, source=str(self.path))(app, commands, arguments)
 
 
-def _require_settings(path: Path) -> None:
-    """Refuse a file that is not TOML, or has tables: settings are named like the flags, at the top level."""
+def _settings(path: Path) -> dict[str, Any]:
+    """Settings of a TOML file, named like the flags; anything else, and tables, are refused."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -40,6 +44,7 @@ def _require_settings(path: Path) -> None:
             f"--config must have settings at its top level, got the table [{tables[0]}] in {path}; "
             "remove the line and leave its settings"
         )
+    return content
 
 
 _SETTINGS = _Settings()
@@ -54,6 +59,7 @@ app = App(
 app.meta.suppress_keyboard_interrupt = False
 COMMANDS = {
     "fit": "Fit a model to your own data.",
+    "label": "Label rows in the browser while predictions for all rows follow.",
     "resume": "Resume a run that was stopped.",
     "predict": "Predict the classes of rows.",
     "transform": "Compute representations of rows (needs an ensemble).",

@@ -8,6 +8,9 @@ Z = NormalDist().inv_cdf(0.975)
 """Standard deviations of a 95 % interval."""
 OFTEN = 0.6
 """Part of the labels from which on a class is so frequent that it is worth saying."""
+HELD_BACK, CROSS_VALIDATION, AUDIT = HOWS = ("held back", "cross-validation", "audit")
+"""How accuracy is estimated: on labels that are held back, by cross-validation, or on random rows that a
+person checked without seeing the predictions."""
 TOO_FEW = "too few labels to estimate accuracy"
 
 
@@ -15,7 +18,7 @@ class Accuracy(NamedTuple):
     """Right answers among labels that the model had not learned from, with a 95 % interval (Wilson)."""
 
     how: str
-    """"held back" or "cross-validation"."""
+    """One of :data:`HOWS`."""
     classes: list[Any]
     """For each class its name, the number of right answers, and of all."""
 
@@ -73,8 +76,9 @@ def accuracy_sentence(members: dict[str, Any]) -> str:
     found = Accuracy(*members["accuracy"])
     low, high = found.interval
     how = {
-        "held back": f"{found.n} labels, chosen at random and held back",
-        "cross-validation": f"cross-validation over {found.n} labels",
+        HELD_BACK: f"{found.n} labels, chosen at random and held back",
+        CROSS_VALIDATION: f"cross-validation over {found.n} labels",
+        AUDIT: f"{found.n} random rows, checked without seeing predictions and never learned from",
     }[found.how]
     said = f"{found.n_right / found.n:.1%}, 95 % interval {low:.1%} to {high:.1%} ({how})."
     name, part = members["largest"]

@@ -24,7 +24,7 @@ from ebse.io import Rows, read_arrays, read_cells, read_rows
 from ebse.io.arrays import damaged
 from ebse.io.rows import bad, listed
 from ebse.semi_supervised._columns import all_numbers, as_frame, column_kinds
-from ebse.workflow.accuracy import Accuracy
+from ebse.workflow.accuracy import AUDIT, Accuracy
 from ebse.workflow.columns import Columns
 from ebse.workflow.description import grouped_kinds
 from ebse.workflow.ensemble import PICTURES, TRAINING, classifier_on, require_trainable, trained
@@ -244,7 +244,7 @@ def begin(config: FitConfig, folder: Path, *, force: bool) -> tuple[Run, Plan]:
     config = FitConfig(**{**vars(config), "data": str(Path(config.data).resolve())})
     require_folder(folder)
     lock, suggested = _cleared(folder, config, force=force) if (folder / CONFIG).exists() else (None, [])
-    run = Run(folder, EXPERIMENT, config, data=_checksum(plan.rows), lock=lock)
+    run = Run(folder, EXPERIMENT, config, data=checksum(plan.rows), lock=lock)
     if suggested:
         run.add({"kind": "suggested", "keys": suggested})
     return run, plan
@@ -256,7 +256,7 @@ def reopened(folder: Path) -> tuple[Run, Plan]:
     plan = _planned(config)
     began = read_header(folder).get("data")
     path = plan.rows.path
-    if began is not None and began != _checksum(plan.rows):
+    if began is not None and began != checksum(plan.rows):
         raise _changed(path)
     if plan.columns is not None:
         held = folder / COLUMNS
@@ -277,10 +277,7 @@ def carry_out(run: Run, plan: Plan) -> Fitted:
     if rows.labels is not None:
         known = labeled_rows(rows.labels)
         labeled = Labeled(rows.X[known], rows.labels[known].astype(str))
-        if hasattr(rows.X, "columns"):
-            write_labeled(run.place(LABELED_TABLE), labeled.X, labeled.y, str(run.config.label))
-        else:
-            write_npz(run.place(LABELED), X=labeled.X, y=labeled.y)
+        _write_labeled(run, labeled)
     if columns is None:
         model, found = _few_label(run, rows)
     else:
@@ -298,6 +295,32 @@ def carry_out(run: Run, plan: Plan) -> Fitted:
     run.add({"kind": "finished", "n_rows": len(rows.X), "n_columns": len(rows.names)})
     shutil.rmtree(run.folder / TRAINING, ignore_errors=True)
     return Fitted(run.folder, run.config, columns, model)
+
+
+def write_fitted(
+    folder: Path, config: FitConfig, rows: Rows, model: Any, *, accuracy: Accuracy | None, n_chosen: int
+) -> None:
+    """Write a FewLabelClassifier that was fitted to rows elsewhere as a finished run, without the page."""
+    assert rows.labels is not None
+    run = Run(folder, EXPERIMENT, config, data=checksum(rows))
+    known = labeled_rows(rows.labels)
+    labeled = Labeled(rows.X[known], rows.labels[known].astype(str))
+    _write_labeled(run, labeled)
+    found = Predictions(model.classes_, model.label_distributions_, MEMBERS, 0)
+    matters = {} if rows.shape is not None else column_changes(model, seed=config.random_state)
+    explained = _explained(run, model, rows, found, accuracy, matters)
+    run.add(explained | {"n_chosen": n_chosen if accuracy is None or accuracy.how != AUDIT else 0})
+    model.save(run.place(MODEL))
+    _keep_predictions(run, rows, labeled, found)
+    run.add({"kind": "finished", "n_rows": len(rows.X), "n_columns": len(rows.names)})
+
+
+def _write_labeled(run: Run, labeled: Labeled) -> None:
+    """The labeled rows, as they were given."""
+    if hasattr(labeled.X, "columns"):
+        write_labeled(run.place(LABELED_TABLE), labeled.X, labeled.y, str(run.config.label))
+    else:
+        write_npz(run.place(LABELED), X=labeled.X, y=labeled.y)
 
 
 def n_updates(fitted: Fitted) -> int | None:
@@ -565,7 +588,7 @@ def _changed(path: Path) -> ValueError:
     )
 
 
-def _checksum(rows: Rows) -> int:
+def checksum(rows: Rows) -> int:
     """CRC-32 of the rows and their labels."""
     if hasattr(rows.X, "columns"):
         held = pd.util.hash_pandas_object(rows.X, index=False).to_numpy()

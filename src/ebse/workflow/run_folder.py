@@ -18,6 +18,7 @@ except ImportError:  # Windows
 
 from ebse import __version__, _jsonl
 from ebse._atomic import in_place
+from ebse.workflow.accuracy import HOWS
 
 FORMAT = "ebse experiment 1"
 CONFIG, ROWS, LOCK = "config.json", "rows.jsonl", ".lock"
@@ -258,7 +259,7 @@ def _is_accuracy(x: Any) -> bool:
     """Whether it is how, and for each class right answers and all."""
     return (
         _is_table(str, list)([x])
-        and x[0] in ACCURACIES
+        and x[0] in HOWS
         and _is_table(str, int, int)(x[1])
         and len(x[1]) > 0
         and all(0 <= right <= n and n > 0 for _, right, n in x[1])
@@ -266,8 +267,6 @@ def _is_accuracy(x: Any) -> bool:
 
 
 NUMBER = (int, float)
-ACCURACIES = ("held back", "cross-validation")
-"""How accuracy is estimated."""
 SOURCES = ("members", "draws", "mean")
 """Where the predictions of a fit come from: members of the classifier for few labels, sampled
 representations, or their mean."""

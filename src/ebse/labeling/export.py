@@ -1,0 +1,98 @@
+"""Leaving with the result: a model for ``ebse predict``, predictions, labels and a page."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ebse.labeling.events import undone
+from ebse.workflow.accuracy import Accuracy
+
+if TYPE_CHECKING:
+    from ebse.labeling.session import Session
+
+FOLDER = "export"
+LABELS, PREDICTIONS, PAGE, MODEL = "labels.csv", "predictions.csv", "report.html", "model.safetensors"
+DOWNLOADS = {
+    PREDICTIONS: "the class of every row, with probabilities",
+    LABELS: "your labels, and how each row was chosen",
+    PAGE: "a page about the model, in one file",
+    MODEL: "the model, for FewLabelClassifier.load",
+}
+
+
+def export(session: "Session") -> dict[str, Any]:
+    """Write model, predictions, labels and page to the folder ``export`` of the session's run folder."""
+    # Two tabs would write to the same place.
+    with session.exporting:
+        return _exported(session)
+
+
+def _exported(session: "Session") -> dict[str, Any]:
+    # The writers take seconds to import.
+    from ebse.report import write_report
+    from ebse.workflow.fit import write_fitted
+    from ebse.workflow.outputs import write_table
+
+    with session.lock:
+        if session.model is None or session.rows is None:
+            raise ValueError("export must wait until the rows are read, got none yet; try again soon")
+        if len(set(session.answers.labels.values())) < 2:
+            raise ValueError("export must have labels of two classes, got fewer; label more rows first")
+        run, task, answers = session.run, session._task(), session.answers
+        events = list(session.events)
+        follower, rows_read = session.model, session.rows
+    model = follower.final(task)
+    labels = np.full(len(rows_read.X), None, dtype=object)
+    labels[list(task.labels)] = list(task.labels.values())
+    found = model.label_distributions_
+    predicted = model.classes_[found.argmax(1)]
+    accuracy = None
+    if answers.audited:
+        rows = list(answers.audited)
+        truth = np.array(list(answers.audited.values()))
+        accuracy = Accuracy.counted("audit", truth, predicted[rows].astype(str))
+    place = run.folder / FOLDER
+    fresh, old = run.folder / f".{FOLDER}.new", run.folder / f".{FOLDER}.old"
+    for left in (fresh, old):
+        shutil.rmtree(left, ignore_errors=True)
+    source = rows_read._replace(labels=labels)
+    chosen = _chosen(events)
+    suggested = [row for row in task.labels if chosen.get(row) in ("suggest", "gallery", "map")]
+    write_fitted(fresh, session.config, source, model, accuracy=accuracy, n_chosen=len(suggested))
+    write_table(
+        fresh / LABELS,
+        ["row", "label", "chosen by"],
+        [
+            *([session.items.name(row), name, chosen.get(row, "file")] for row, name in task.labels.items()),
+            *([session.items.name(row), name, "audit"] for row, name in answers.audited.items()),
+        ],
+    )
+    write_report([fresh], fresh / PAGE)
+    if place.exists():
+        os.replace(place, old)
+    os.replace(fresh, place)
+    shutil.rmtree(old, ignore_errors=True)
+    return {
+        "folder": str(place),
+        "files": [
+            {"name": name, "what": what, "bytes": (place / name).stat().st_size}
+            for name, what in DOWNLOADS.items()
+            if (place / name).exists()
+        ],
+        "command": f"ebse predict {_quoted(place)} OTHER-DATA",
+    }
+
+
+def _chosen(events: list[dict[str, Any]]) -> dict[int, str]:
+    """How each row was chosen that has a label."""
+    gone = undone(events)
+    in_force = [e for number, e in enumerate(events) if e["type"] == "label" and number not in gone]
+    return {row: event["from"] for event in in_force for row in event["rows"]}
+
+
+def _quoted(path: Path) -> str:
+    text = str(path)
+    return f'"{text}"' if " " in text else text
