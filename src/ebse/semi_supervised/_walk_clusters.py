@@ -49,7 +49,7 @@ def walk_clusters(z: Array, neighbors: npt.NDArray[np.int64], *, seed: int) -> l
     with stage("clusters", len(STAYING)) as done:
         for i, staying in enumerate(STAYING):
             rng = np.random.default_rng([seed, i])
-            cells = kmeans(z, n_cells, seed=seed + i)
+            cells = kmeans(z, n_cells, seed=seed + i, levels=1)
             W = _walks_between(cells.labels, n_cells, neighbors, rng)
             degree = W.sum(1)
             root = 1 / np.sqrt(degree)
