@@ -261,11 +261,11 @@ def test_other_pages_may_not_post(change: dict[str, str | None], code: int, path
         headers.pop(name, None)
         if value is not None:
             headers[name] = value.format(port=port, token=page.token)
-    before = page.state
+    before = page.state["n_events"]
     body = b'{"type": "class", "name": "evil", "key": "0123456789"}'
     answer = page.client.post(path, content=body, headers=headers)
     assert answer.status_code == code
-    assert page.state == before
+    assert page.state["n_events"] == before
 
 
 @pytest.mark.parametrize(

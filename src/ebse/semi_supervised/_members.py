@@ -8,6 +8,7 @@ import numpy.typing as npt
 from scipy.special import softmax
 
 from ebse import _archive
+from ebse.semi_supervised._class_prior import class_sums
 from ebse.semi_supervised._columns import Views
 from ebse.semi_supervised._draws import OnDraws, Sampler
 from ebse.semi_supervised._trees import Trees
@@ -343,7 +344,7 @@ def combined(answers: dict[str, Array], weights: dict[str, float], class_weights
     total: Any = 0
     for name, p in answers.items():
         p = np.maximum(p, LEAST)
-        total = total + weights[name] * p / p.sum(1, keepdims=True)
+        total = total + weights[name] * p / class_sums(p)
     total = total * class_weights
-    found: Array = total / total.sum(1, keepdims=True)
+    found: Array = total / class_sums(total)
     return found

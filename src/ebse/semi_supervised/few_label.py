@@ -44,6 +44,7 @@ from ebse._threads import threads_for_entries
 from ebse._validation import count, option
 from ebse.semi_supervised._class_prior import (
     caution,
+    class_sums,
     estimated_prior,
     plain_prior,
     prior_probabilities,
@@ -548,7 +549,7 @@ class FewLabelClassifier(LabeledScore, BaseEstimator):  # type: ignore[misc]
     def _combined(self, answers: dict[str, Array], labeled: Any, at: Index) -> Array:
         """Class probabilities by all members and the class prior; of labeled rows their labels."""
         p = self._mixed(answers) ** self._sharpness
-        p /= p.sum(1, keepdims=True)
+        p /= class_sums(p)
         p[labeled] = self._propagators[COLUMNS]._known.frequencies[at]
         return p
 

@@ -44,6 +44,7 @@ from ebse._labels import (
 from ebse._stages import shown
 from ebse._validation import count, option
 from ebse.semi_supervised._class_prior import (
+    class_sums,
     plain_prior,
     prior_probabilities,
     require_prior,
@@ -451,7 +452,7 @@ class SpreadingClassifier(LabeledScore, BaseEstimator):  # type: ignore[misc]
         """Class probabilities of rows with these assignments, whether or not they have a label."""
         held: Propagation = self._propagation
         p: Array = probabilities(row_scores(assigned, held.scores)) * held.class_weights
-        p /= p.sum(1, keepdims=True)
+        p /= class_sums(p)
         return p
 
     def _assigned(self, X: Array) -> list[Assignments]:

@@ -35,7 +35,8 @@ async function load() {
     version = app.state.version;
     shownAt = performance.now();
     loaded = name;
-    selected.clear();
+    // What was selected meanwhile stays selected, if it is still there.
+    selected = new Set(items.map((item) => item.row).filter((row) => selected.has(row)));
     draw();
   } catch (error) {
     if (mine === request) $("gallery-message").textContent = error.message;
