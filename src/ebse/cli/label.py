@@ -19,9 +19,9 @@ app = command(
     "label visits.csv --label outcome --id patient --target 0.9",
     "label digits.npy --shape 28x28",
     about="""Opens a page in the browser. Each label that you give there, by one key, is on the disk at once,
-and the predictions for all rows follow. Checks of random rows say how accurate they are. Export writes the
-model, predictions and labels. The same command again continues. The server can be reached from this machine
-alone; from another one use ssh -L. Needs: pip install 'ebse[label]'.""",
+and the predictions for all rows follow. An audit of random rows estimates how accurate they are. Export
+writes the model, predictions and labels. The same command again continues. The server can be reached from
+this machine alone; from another machine use ssh -L. Needs: pip install 'ebse[label]'.""",
 )
 
 
@@ -41,15 +41,26 @@ def label(
     classes: Annotated[
         str | None, Parameter(help="Classes that are known already, such as cat,dog. Others can be added.")
     ] = None,
-    target: Annotated[float, Parameter(help="Accuracy that is good enough.")] = 0.95,
+    target: Annotated[
+        float,
+        Parameter(
+            help="Target accuracy, from 0.5 to below 1, for the lower end of the audit's 95 % interval."
+        ),
+    ] = 0.95,
     port: Annotated[int, Parameter(help="Port on this machine. Default: a free one.")] = 0,
     browser: Annotated[
         bool, Parameter(help="Whether to open the browser. With --no-browser the address is printed.")
     ] = True,
     shape: Annotated[
-        str | None, Parameter(help="Height and width of images in rows of an array, such as 28x28.")
+        str | None,
+        Parameter(
+            help="Height and width of the images that are the rows of an array, such as 28x28, and channels "
+            "if there are several, such as 32x32x3."
+        ),
     ] = None,
-    id: Annotated[str | None, Parameter(help="Column with a name for each row.")] = None,  # noqa: A002
+    id: Annotated[  # noqa: A002
+        str | None, Parameter(help="Column that identifies each row, such as a number or a file name.")
+    ] = None,
     drop: Annotated[tuple[str, ...], Parameter(help="Columns to leave out.")] = (),
     column: Annotated[
         tuple[str, ...], Parameter(help="Kinds of columns, such as zip=category, as for `ebse fit`.")

@@ -29,7 +29,8 @@ class Labeling:
     labels : Series
         The labels so far, by row number; it grows while labels are given.
     model : FewLabelClassifier or None
-        The classifier of the rows as they are with all labels so far; None before there are two classes.
+        Fitted to the given columns with all labels so far; None until two classes have labels. To read it
+        refits the model, and waits while features are learned, which can take minutes.
     url : str
         A new address of the page, valid once and for a minute.
     """
@@ -46,7 +47,7 @@ class Labeling:
 
     @property
     def model(self) -> Any:
-        """The classifier with all labels so far; None before there are two classes."""
+        """The classifier with all labels so far; None until two classes have labels."""
         session = self._session
         with session.lock:
             task = session._task()
@@ -94,17 +95,18 @@ def label(
 
     Parameters
     ----------
-    data : frame, array-like (N, D) or (N, height, width), str or Path
+    data : frame, array-like (N, D), (N, height, width) or (N, height, width, channels), str or Path
         Rows, or the name of a file or a folder of images.
     y : array-like (N,), default None
         Labels that are known already; a missing entry is an unlabeled row.
     folder : str or Path, default None
-        The run folder with all labels. The same folder and rows continue a session. None: ``labeling`` and
-        the name of the data, in the folder ``runs``.
+        The run folder with all labels. The same folder and rows continue a session. None:
+        ``runs/NAME-labels`` for a file, ``runs/labeling`` for rows in memory; give each data set in memory a
+        folder of its own.
     classes : sequence of str, default ()
         Classes that are known already; others can be added on the page.
     target : float, default 0.95
-        The accuracy that is good enough.
+        Target accuracy, from 0.5 to below 1, for the lower end of the audit's 95 % interval.
     shape : tuple of int, default None
         Height and width of images that are rows of an array, and the number of channels if there are several.
     port : int, default 0

@@ -308,7 +308,8 @@ class Session:
         changes = self._changes
         if len(changes) == N_STABLE and statistics.fmean(changes) < STABLE:
             said = (
-                f"The last {N_STABLE} labels changed less than {100 * STABLE:g} % of the predictions each. "
+                f"The last {N_STABLE} updates changed less than {100 * STABLE:g} % of the predictions on "
+                "average. "
             )
             if self.audit().n < min(LEAST_CHECKS, len(self.audit_rows)):
                 return said + "Check random rows now (Audit): predictions can be stable and wrong."

@@ -87,10 +87,10 @@ class Encoder(NamedTuple):
 class ContrastiveFeatures(WalkFeatures):
     """Contrastive representation learning (InfoNCE) without labels, refined to clusters.
 
-    A small network z(x) on the unit sphere. The positive of a row is the last row of a random walk on the
-    graph of shared nearest neighbors; the other rows of the batch are its negatives:
+    A small network maps each row x to a point z(x) on the unit sphere. The positive of a row is the last row
+    of a random walk on the graph of shared nearest neighbors; the other rows of the batch are its negatives:
 
-        loss = −log exp(z_i · z_j / T) / Σ_{k ≠ i} exp(z_i · z_k / T), j the positive of i.
+        loss = −log [exp(z_i · z_j / T) / Σ_{k ≠ i} exp(z_i · z_k / T)], j the positive of i.
 
     Rows that walks connect become similar, and classes that walks seldom leave become clusters, over which
     :class:`ebse.SpreadingClassifier` propagates a few labels.
@@ -110,16 +110,17 @@ class ContrastiveFeatures(WalkFeatures):
     Parameters
     ----------
     n_components : int, default 64
-        Dimension of z. 16 to 256; more separate more clusters. The features have another dimension where
-        they are cluster probabilities.
+        Dimension of z, 16 to 256. Larger values separate more clusters. The features have another
+        dimension where they are cluster probabilities.
     refine : {"auto", True, False}, default "auto"
-        Whether to refine, which takes about as long as all the rest. "auto": from 500 rows on, where
-        clusterings of the same rows from different random starts agree.
+        Whether to refine, which takes about as long as all the rest. "auto": if there are at least 500 rows
+        and ``stability_`` is at least 0.5.
     views : None, "auto", "learned" or callable, default "auto"
-        Random views of rows. "learned": by the law of weights; "auto": the same, but none with a
-        convolutional encoder; None: rows as they are. A callable, such as :class:`ImageViews`, is called with
-        a tensor of rows (n, D), as they were given, and the keyword ``generator`` (``torch.Generator``), and
-        returns a tensor of the same shape. ``save`` stores ``ImageViews``, but no other callable.
+        Random views of rows. "learned": by random matrices of the fitted Gaussian law; "auto": the same, but
+        none with a convolutional encoder; None: rows as they are. A callable, such as :class:`ImageViews`, is
+        called with a tensor of rows (n, D), as they were given, and the keyword ``generator``
+        (``torch.Generator``), and returns a tensor of the same shape. ``save`` stores ``ImageViews``, but no
+        other callable.
     encoder : {"dense", "convolutional"}, default "dense"
         "convolutional": three convolutions come first; rows are images of ``image_shape``.
     image_shape : (height, width) or (height, width, channels) or None, default None

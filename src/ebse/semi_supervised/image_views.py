@@ -28,14 +28,15 @@ class ImageViews:
     ----------
     shape : (height, width) or (height, width, channels)
         Shape of the images; rows hold their pixels in this order, as ``image.ravel()`` gives them.
+        Sides have 8 to 256 pixels.
     shift : float, default 1.0
         Largest shift in each direction, in pixels; up to about a tenth of the width. Larger shifts lose
         pixels at the border, and objects that reach it.
     rotation : float, default 8.0
         Largest rotation, in degrees.
     scale : float, default 0.1
-        Largest relative change of size, at most 0.5. Height and width also change independently, by up to
-        half of it.
+        Relative change of size, at most 0.5: height and width change together by up to ``scale``, and each by
+        up to another ``scale`` / 2. A side is divided by 1 − 1.5 ``scale`` to 1 + 1.5 ``scale``.
     elastic : float, default 0.8
         Standard deviation of the displacements of the coarse grid, in pixels. 0: none.
     flip : bool, default False
@@ -73,7 +74,7 @@ class ImageViews:
                 raise ValueError(f"{name} must be a number from 0 on, got {value!r}; pass 0 for none")
         if scale > LARGEST_SCALE:
             raise ValueError(
-                f"scale must be at most {LARGEST_SCALE}, got {scale!r}; 0.1 changes sizes by up to a tenth"
+                f"scale must be at most {LARGEST_SCALE}, got {scale!r}; 0.1 divides each side by 0.85 to 1.15"
             )
         self.shift, self.rotation, self.scale = float(shift), float(rotation), float(scale)
         self.elastic, self.flip = float(elastic), bool(flip)
