@@ -35,14 +35,14 @@ export function explain(error, what) {
   return `${what}: not saved. ${error.message}`;
 }
 
-// Sends events as one action. `text` says what was done, `item` is the example to show again after an undo.
+// Sends an event. `text` says what was done, `item` is the example to show again after an undo.
 // `entry.done` resolves to true if the action is saved.
-export function perform(events, text, { item = null, onFail = null } = {}) {
+export function perform(event, text, { item = null, onFail = null } = {}) {
   const entry = { item, id: null, tick: Infinity, version: app.state.version, made: ++clock };
   stack.push(entry);
   newest = { entry, text };
   say(`${text}, saving…`, "", false);
-  entry.done = submit(events).then((reply) => {
+  entry.done = submit(event).then((reply) => {
     entry.id = reply.id;
     if (entry.made > warnedAt) unwarn();
     if (newest?.entry === entry) {
@@ -95,7 +95,7 @@ export async function undo() {
     return entry.id === null ? null : { type: "undo", event: entry.id };
   };
   try {
-    const reply = await submit([event]);
+    const reply = await submit(event);
     say(entry?.item ? `${entry.item.name}: answer undone, saved.` : "Undone, saved.", "ok");
     if (!entry?.item) undone(null, reply?.rows ?? []);
   } catch (error) {

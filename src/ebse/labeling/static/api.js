@@ -66,17 +66,15 @@ let last = Promise.resolve();
 let waiting = 0;
 export const pending = () => waiting;
 
-// Sends events after all earlier ones; stops at the first that fails. An event can be a function, called
-// when its turn comes; null sends nothing. Returns the reply to the last event.
-export function submit(events) {
+// Sends an event after all earlier ones, and returns the reply. The event can be a function, called when its
+// turn comes; null sends nothing.
+export function submit(event) {
   waiting += 1;
   const run = last.then(async () => {
     let reply = null;
     try {
-      for (const event of events) {
-        const body = typeof event === "function" ? event() : event;
-        if (body) reply = await postEvent(body);
-      }
+      const body = typeof event === "function" ? event() : event;
+      if (body) reply = await postEvent(body);
     } finally {
       waiting -= 1;
     }

@@ -30,7 +30,7 @@ async function rename(event) {
   const name = $("rename-name").value.trim();
   $("rename").close();
   if (!name || name === renamed) return;
-  const done = perform([{ type: "rename", class: renamed, name }], `${renamed} renamed to ${name}`).done;
+  const done = perform({ type: "rename", class: renamed, name }, `${renamed} renamed to ${name}`).done;
   if (await done) document.querySelector(`[data-rename="${CSS.escape(name)}"]`)?.focus();
 }
 

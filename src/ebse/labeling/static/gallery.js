@@ -105,12 +105,11 @@ export async function relabel(name) {
     return;
   }
   const rows = chosen.map((item) => item.row);
-  const events = classIndex(name) < 0 ? [{ type: "class", name }] : [];
-  events.push({ type: "label", rows, class: name, from: lasso ? "map" : "gallery",
-    ms: Math.round(performance.now() - shownAt) });
+  const event = { type: "label", rows, class: name, from: lasso ? "map" : "gallery",
+    ms: Math.round(performance.now() - shownAt) };
   selected = new Set();
   draw();
-  const saved = await perform(events, `${plural(rows.length, "row")}: ${name}`).done;
+  const saved = await perform(event, `${plural(rows.length, "row")}: ${name}`).done;
   if (saved) chosen.forEach((item) => { item.label = name; });
   else rows.forEach((row) => selected.add(row));
   draw();

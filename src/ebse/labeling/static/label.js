@@ -109,34 +109,34 @@ function putBack(item) {
   show();
 }
 
-function answer(events, what) {
+function answer(event, what) {
   const item = current;
   if (!item) {
     say("There is no example to answer.");
     return;
   }
-  const entry = perform(events, `${capital(item.name)}: ${what}`, { item, onFail: () => putBack(item) });
+  const entry = perform(event, `${capital(item.name)}: ${what}`, { item, onFail: () => putBack(item) });
   answered.set(item.row, entry);
   entry.done.then((saved) => { if (saved) entry.tick = ++tick; });
   naming = false;
   advance();
 }
 
-// Gives a class to the example. A class that does not exist yet is created first.
+// Gives a class to the example. The label creates a class that does not exist yet, so that one undo takes
+// both back.
 export function give(name) {
-  const events = classIndex(name) < 0 ? [{ type: "class", name }] : [];
   if (!current) {
-    if (events.length) perform(events, `New class ${name}`);
+    if (classIndex(name) < 0) perform({ type: "class", name }, `New class ${name}`);
     naming = false;
     refresh();
     return;
   }
   const ms = Math.round(performance.now() - shownAt);
-  answer([...events, { type: "label", rows: [current.row], class: name, from: current.how, ms }], name);
+  answer({ type: "label", rows: [current.row], class: name, from: current.how, ms }, name);
 }
 
-export const skip = () => answer([{ type: "skip", rows: [current?.row] }], "skipped");
-export const unsure = () => answer([{ type: "unsure", rows: [current?.row] }], "unsure");
+export const skip = () => answer({ type: "skip", rows: [current?.row] }, "skipped");
+export const unsure = () => answer({ type: "unsure", rows: [current?.row] }, "unsure");
 
 export function setHow(value) {
   $(`how-${value}`).checked = true;
@@ -223,7 +223,7 @@ export function startLabel() {
   $("skip-button").addEventListener("click", skip);
   $("unsure-button").addEventListener("click", unsure);
   $("unlabel-button").addEventListener("click", () => {
-    if (current) answer([{ type: "unlabel", rows: [current.row] }], "label removed");
+    if (current) answer({ type: "unlabel", rows: [current.row] }, "label removed");
   });
   onUndone((items, rows) => {
     if (items) items.forEach(putBack);

@@ -52,7 +52,7 @@ function drawDoubts() {
   keyed($("doubtful-list"), doubts, (item) => `${item.row} ${item.label}`, doubt, (node, item) => {
     const box = node.querySelector(".classes");
     const label = (name) => ({ type: "label", rows: [item.row], class: name, from: "own", ms: 0 });
-    classButtons(box, app.state.classes, (name) => decide(item, [label(name)], name), false);
+    classButtons(box, app.state.classes, (name) => decide(item, label(name), name), false);
     // The number keys do not work here.
     for (const button of box.children) {
       button.firstChild.hidden = true;
@@ -73,7 +73,7 @@ function doubt(item) {
       el("button", { type: "button", textContent: "Keep", "aria-label": `Keep the label of ${name}`,
         onclick: () => drop(item) }),
       el("button", { type: "button", textContent: "Remove label", "aria-label": `Remove the label of ${name}`,
-        onclick: () => decide(item, [{ type: "unlabel", rows: [item.row] }], "label removed") })))));
+        onclick: () => decide(item, { type: "unlabel", rows: [item.row] }, "label removed") })))));
 }
 
 // Takes an item off the list; the focus goes to the next one.
@@ -85,8 +85,8 @@ function drop(item) {
   (next?.querySelector("button:not([hidden])") ?? $("doubtful-button")).focus();
 }
 
-async function decide(item, events, what) {
-  const { done } = perform(events, `${capital(item.name)}: ${what}`);
+async function decide(item, event, what) {
+  const { done } = perform(event, `${capital(item.name)}: ${what}`);
   drop(item);
   if (!(await done)) {
     doubts.unshift(item);
@@ -119,7 +119,7 @@ function historyLine(event) {
 async function undoEvent(event, button) {
   button.disabled = true;
   try {
-    await submit([{ type: "undo", event: event.id }]);
+    await submit({ type: "undo", event: event.id });
     forget(event.id);
     say(`Undone: ${event.text}, saved.`, "ok");
   } catch (error) {

@@ -81,7 +81,7 @@ export function startPanel(onAudit) {
   $("audit-button").addEventListener("click", onAudit);
   $("best-button").addEventListener("click", () => {
     const { best } = app.state;
-    if (best) perform([{ type: "restore", event: best.event }], "Earlier state restored");
+    if (best) perform({ type: "restore", event: best.event }, "Earlier state restored");
   });
   onState((state) => {
     $("data-name").textContent = state.name || "Labeling";
