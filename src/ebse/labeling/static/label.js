@@ -115,6 +115,8 @@ function answer(event, what) {
     say("There is no example to answer.");
     return;
   }
+  // Kept to be shown again, but without its image, or all images would stay in memory.
+  item.picture = null;
   const entry = perform(event, `${capital(item.name)}: ${what}`, { item, onFail: () => putBack(item) });
   answered.set(item.row, entry);
   entry.done.then((saved) => { if (saved) entry.tick = ++tick; });
