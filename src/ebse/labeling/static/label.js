@@ -168,10 +168,9 @@ async function showRow(row, focus) {
 }
 
 // The form for a new class: always there while there is no class.
-export function openNaming(letter = "") {
+export function openNaming() {
   naming = true;
   refresh();
-  $("new-class-name").value += letter;
   $("new-class-name").focus();
 }
 
@@ -199,7 +198,7 @@ function refresh() {
 
 export const typeAhead = (letter = "") => {
   if (app.state.classes.length) findClass(letter, give);
-  else openNaming(letter);
+  else openNaming();
 };
 
 export function startLabel() {
@@ -220,7 +219,7 @@ export function startLabel() {
     if (how !== "own" || current) $("example").focus();
   });
   $("new-class-cancel").addEventListener("click", closeNaming);
-  $("new-class").addEventListener("click", () => openNaming());
+  $("new-class").addEventListener("click", openNaming);
   $("find-class").addEventListener("click", () => typeAhead());
   $("skip-button").addEventListener("click", skip);
   $("unsure-button").addEventListener("click", unsure);

@@ -71,11 +71,21 @@ async function undoAndRefresh() {
   if (app.tab === "gallery") gallery.reloadGallery();
 }
 
-const ANYWHERE = { "?": openHelp, g: () => goTo("gallery"), m: () => goTo("map"), backspace: undoAndRefresh };
-const ON_LABEL = { n: () => label.openNaming(), s: label.skip, u: label.unsure, a: label.toggleAudit,
+const ANYWHERE = { "?": openHelp, l: () => goTo("label"), g: () => goTo("gallery"), m: () => goTo("map"),
+  backspace: undoAndRefresh };
+const ON_LABEL = { n: label.openNaming, s: label.skip, u: label.unsure, a: label.toggleAudit,
   "/": () => label.typeAhead() };
-const ELSEWHERE = { l: () => goTo("label"), a: toAudit };
+const ELSEWHERE = { a: toAudit };
 const ON_GALLERY = { ...ELSEWHERE, n: gallery.findForSelection, "/": gallery.findForSelection };
+
+const isShortcut = (key) => /^\d$/.test(key) || Object.hasOwn(ON_LABEL, key) || Object.hasOwn(ANYWHERE, key);
+
+// Whether a letter finds the classes that begin with it. None does while the name of some class begins with a
+// shortcut: who typed that name would skip an example, for instance, and label the next one.
+function findsClasses(letter) {
+  const names = app.state.classes.map((c) => c.name.toLowerCase());
+  return names.some((name) => name.startsWith(letter)) && !names.some((name) => isShortcut(name[0]));
+}
 
 // What a key does in the tab that is shown; null if nothing.
 function actionOf(event) {
@@ -90,7 +100,7 @@ function actionOf(event) {
   }
   if (Object.hasOwn(own, key)) return own[key];
   if (Object.hasOwn(ANYWHERE, key)) return ANYWHERE[key];
-  if (app.tab === "label" && /^\p{L}$/u.test(event.key)) return () => label.typeAhead(event.key);
+  if (app.tab === "label" && /^\p{L}$/u.test(key) && findsClasses(key)) return () => label.typeAhead(key);
   return null;
 }
 
