@@ -165,8 +165,9 @@ export function startGallery() {
     if (app.tab !== "gallery") return;
     fillClasses();
     const value = $("gallery-class").value;
-    if (!lasso && value !== loaded) load();
-    else if (state.version !== old.version) $("gallery-message").textContent = message();
+    const moved = state.version !== old.version;
+    if (!lasso && (value !== loaded || (moved && !items.length))) load();
+    else if (moved) $("gallery-message").textContent = message();
   });
 }
 
