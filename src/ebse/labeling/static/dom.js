@@ -12,7 +12,8 @@ export function el(tag, props = {}, ...children) {
   return node;
 }
 
-// Shows one child for each entry of a list; keeps the nodes (and the focus) of entries that stay.
+// Shows one child for each entry of a list. Nodes of entries that stay are kept, and so is the focus: a node
+// loses it whenever it is taken out, if only to be put back.
 export function keyed(parent, list, keyOf, make, update) {
   const old = new Map([...parent.children].map((node) => [node.keyOfEntry, node]));
   const nodes = list.map((entry, i) => {
@@ -25,8 +26,14 @@ export function keyed(parent, list, keyOf, make, update) {
     update?.(node, entry, i);
     return node;
   });
-  const same = nodes.length === parent.children.length && nodes.every((n, i) => n === parent.children[i]);
-  if (!same) parent.replaceChildren(...nodes);
+  const focused = document.activeElement;
+  const stay = new Set(nodes);
+  for (const node of old.values()) if (!stay.has(node)) node.remove();
+  nodes.forEach((node, i) => {
+    if (parent.children[i] !== node) parent.insertBefore(node, parent.children[i] ?? null);
+  });
+  // The node in focus may have been moved.
+  if (focused !== document.activeElement && parent.contains(focused)) focused.focus({ preventScroll: true });
 }
 
 export const number = (n) => n.toLocaleString("en-US");
