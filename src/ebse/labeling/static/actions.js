@@ -14,7 +14,7 @@ export const onUndone = (handler) => { undone = handler; };
 export function say(text, kind = "", announce = true) {
   $("status").textContent = text;
   $("status").className = kind;
-  if (announce) $("live").textContent = text;
+  if (announce) $("live-status").textContent = text;
 }
 
 export function warn(text) {

@@ -101,18 +101,21 @@ export function picture(item, alt, className = "") {
 
 const cut = (text, n) => (text.length > n ? `${text.slice(0, n)}…` : text);
 
-// A row in short: its image, or the start of its text and its first cells.
+// The start of a row's text or, without a text, its first cells.
+export function beginning(item) {
+  if (item.text?.length) return cut(item.text.map((pair) => pair[1]).join(" · "), 180);
+  return (item.cells ?? []).slice(0, 6).map(([key, value]) => `${key}: ${cut(value, 40)}`).join(", ");
+}
+
+// A row in short: its image, or the beginning of its text or cells.
 export function brief(item) {
   const box = el("span", { className: "brief" });
   if (item.image) {
     const image = picture(item, "", "thumb");
     image.loading = "lazy";
     box.append(image);
-  } else if (item.text?.length) {
-    box.append(cut(item.text.map((pair) => pair[1]).join(" · "), 180));
   } else {
-    const cells = (item.cells ?? []).slice(0, 6).map(([key, value]) => `${key}: ${cut(value, 40)}`);
-    box.append(el("span", { className: "cells", textContent: cells.join(", ") }));
+    box.append(el("span", { className: item.text?.length ? "" : "cells", textContent: beginning(item) }));
   }
   return box;
 }

@@ -2,7 +2,7 @@
 
 import { get, pending } from "/static/api.js";
 import { app, classIndex, onState } from "/static/state.js";
-import { $, capital, classButtons, el, picture } from "/static/dom.js";
+import { $, beginning, capital, classButtons, el, picture } from "/static/dom.js";
 import { onUndone, perform, say, warn } from "/static/actions.js";
 import { findClass } from "/static/dialogs.js";
 
@@ -63,6 +63,11 @@ function emptyText(nothing) {
   return how === "audit" ? "No example is left for the audit." : "No example is left.";
 }
 
+// Tells a screen reader which example is shown.
+function announce(text) {
+  if (app.tab === "label" && $("live-example").textContent !== text) $("live-example").textContent = text;
+}
+
 function show(nothing = false) {
   const example = $("example");
   const body = $("example-body");
@@ -75,12 +80,16 @@ function show(nothing = false) {
   else delete example.dataset.row;
   $("example-name").textContent = current ? capital(current.name) : "No example";
   if (!current) {
-    body.replaceChildren(el("p", { className: "muted", textContent: emptyText(nothing) }));
+    const text = emptyText(nothing);
+    body.replaceChildren(el("p", { className: "muted", textContent: text }));
+    announce(text);
     if (how === "own" && app.tab === "label") $("own-number").focus();
     refresh();
     return;
   }
   load(current);
+  const start = current.image ? "" : beginning(current);
+  announce(`Example: ${current.name}${start && `, ${start}`}`);
   const parts = [];
   if (current.image) parts.push(el("div", { className: "picture" }, current.picture));
   const words = current.text ?? [];
