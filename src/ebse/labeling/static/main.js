@@ -120,28 +120,42 @@ function keys(event) {
   if (!event.repeat) action();
 }
 
+const LOST = "Connection lost, trying again. If the server was stopped, start the same command again; nothing is "
+  + "lost.";
+const NEW_LINK = "This page needs a new link; nothing is lost. Press Enter in the terminal, or use .url in Python, "
+  + "and open the link.";
+
+// Says what is wrong with the connection; an empty text: nothing.
+function showConnection(text) {
+  $("connection").hidden = !text;
+  if ($("connection").textContent !== text) $("connection").textContent = text;
+}
+
 // The server sends every new state. A new connection may reach a server that was started again.
 function connect() {
   const source = new EventSource("/api/stream");
   let fresh = true;
-  const lost = (is) => {
-    $("connection").hidden = !is;
-    const text = is ? "Connection lost, trying again. If the server was stopped, "
-      + "start the same command again; nothing is lost." : "";
-    if ($("connection").textContent !== text) $("connection").textContent = text;
-  };
   source.addEventListener("open", () => {
     fresh = true;
-    lost(false);
+    showConnection("");
   });
   source.addEventListener("state", (event) => {
-    lost(false);
+    showConnection("");
     accept(JSON.parse(event.data), fresh);
     fresh = false;
   });
-  source.addEventListener("error", () => {
-    lost(true);
-    if (source.readyState === EventSource.CLOSED) setTimeout(connect, 3000);
+  source.addEventListener("error", async () => {
+    if (source.readyState !== EventSource.CLOSED) {
+      showConnection(LOST);
+      return;
+    }
+    // The server answered without a stream. The status says why, and only another request can read it.
+    try {
+      await get("/api/state");
+    } catch (error) {
+      showConnection(error.status === 403 ? NEW_LINK : LOST);
+    }
+    setTimeout(connect, 3000);
   });
 }
 
