@@ -11,6 +11,10 @@ import { explain, forget, perform, say, warn } from "/static/actions.js";
 let doubts = [];
 let looked = false;
 let polling = false;
+let progress = "";
+// Labels that stay as they are, and labels whose change is being saved: not shown if they are received again.
+const settled = new Set();
+const labelKey = (item) => `${item.row} ${item.label}`;
 
 async function poll() {
   if (polling) return;
@@ -39,17 +43,18 @@ function showDoubts({ running, done, total, items }) {
     bar.max = total;
     bar.value = done;
   }
-  doubts = items ?? [];
-  let text = running ? `${number(done)} of ${plural(total, "label")} looked at` : "";
-  if (!running && (looked || doubts.length)) {
-    text = doubts.length ? `${plural(doubts.length, "label")} to look at` : "No label is doubtful.";
-  }
-  $("doubtful-text").textContent = text;
+  doubts = items.filter((item) => !settled.has(labelKey(item)));
+  progress = running ? `${number(done)} of ${plural(total, "label")} looked at` : "";
   drawDoubts();
 }
 
 function drawDoubts() {
-  keyed($("doubtful-list"), doubts, (item) => `${item.row} ${item.label}`, doubt, (node, item) => {
+  const none = looked ? "No label is doubtful." : "";
+  const text = progress || (doubts.length ? `${plural(doubts.length, "label")} to look at` : none);
+  if ($("doubtful-text").textContent !== text) $("doubtful-text").textContent = text;
+  keyed($("doubtful-list"), doubts, labelKey, doubt, (node, item) => {
+    node.querySelector("p").textContent = `The other labels predict ${item.predicted}; your label ${item.label} `
+      + `has a probability of ${percent(item.own_probability)}.`;
     const box = node.querySelector(".classes");
     const label = (name) => ({ type: "label", rows: [item.row], class: name, from: "own", ms: 0 });
     classButtons(box, app.state.classes, (name) => decide(item, label(name), name), false);
@@ -63,11 +68,10 @@ function drawDoubts() {
 }
 
 function doubt(item) {
-  const p = percent(item.own_probability);
   const name = capital(item.name);
   return el("li", { "data-row": item.row }, el("div", { className: "doubt" }, brief(item), el("div", {},
     el("h3", { textContent: `${name}: label ${item.label}` }),
-    el("p", { textContent: `Without it, the model gives “${item.label}” a probability of ${p}.` }),
+    el("p"),
     el("div", { className: "classes", role: "group", "aria-label": `Label ${name} as` }),
     el("div", { className: "line" },
       el("button", { type: "button", textContent: "Keep", "aria-label": `Keep the label of ${name}`,
@@ -78,17 +82,21 @@ function doubt(item) {
 
 // Takes an item off the list; the focus goes to the next one.
 function drop(item) {
-  const at = doubts.indexOf(item);
-  if (at >= 0) doubts.splice(at, 1);
+  settled.add(labelKey(item));
+  const at = doubts.findIndex((other) => labelKey(other) === labelKey(item));
+  doubts.splice(at, 1);
   drawDoubts();
-  const next = $("doubtful-list").children[Math.min(Math.max(at, 0), doubts.length - 1)];
+  const next = $("doubtful-list").children[Math.min(at, doubts.length - 1)];
   (next?.querySelector("button:not([hidden])") ?? $("doubtful-button")).focus();
 }
 
 async function decide(item, event, what) {
   const { done } = perform(event, `${capital(item.name)}: ${what}`);
   drop(item);
-  if (!(await done)) {
+  const saved = await done;
+  // An undo can bring the label back, and then it is doubtful again.
+  settled.delete(labelKey(item));
+  if (!saved) {
     doubts.unshift(item);
     drawDoubts();
   }
