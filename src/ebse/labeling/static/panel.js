@@ -46,6 +46,7 @@ function model(state) {
 function audit(state) {
   const a = state.audit;
   put("audit-text", a?.text || "No checks yet.");
+  put("audit-unjudged", a?.unjudged ? `${number(a.unjudged)} could not be judged.` : "");
   const look = a?.next_look ? ` It is looked at again at ${number(a.next_look)} checks.` : "";
   put("audit-target", a ? `Target: ${percent(a.target)} right.${look}` : "");
   put("audit-enough", a?.enough_text);
