@@ -31,7 +31,9 @@ async function update() {
   if (app.tab !== "map" || busy) return;
   const { state } = app;
   const wanted = `${state.version} ${state.n_events_seen} ${state.n_events}`;
-  if (state.map === 0 && !places) $("map-message").textContent = "The map comes when the rows are clustered.";
+  if (!places) {
+    $("map-message").textContent = state.map ? "Loading the map…" : "The map comes when the rows are clustered.";
+  }
   busy = true;
   try {
     if (state.map !== layout) {
