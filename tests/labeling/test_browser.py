@@ -1,6 +1,9 @@
 """The labeling page in Chromium: a person who knows the digits labels them by keys, from nothing."""
 
+import errno
+import os
 import shutil
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ from sklearn.datasets import load_digits
 
 from ebse.labeling.handle import Labeling, opened
 from ebse.labeling.opening import session_on_file, session_on_rows
+from ebse.labeling.session import Session
 from ebse.workflow.fit_config import FitConfig
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -64,6 +68,14 @@ class Oracle:
         self.wait(f'#example[data-row]:not([data-row="{row}"])')
         self.settle()
 
+    def answer(self, key: str) -> int:
+        """Answer the example by one key. Its row."""
+        row = self.row()
+        self.page.keyboard.press(key)
+        self.wait(f'#example[data-row]:not([data-row="{row}"])')
+        self.settle()
+        return int(row)
+
     def settle(self) -> None:
         """Wait until nothing is being saved, and predictions have learned from all events."""
         self.page.wait_for_function(
@@ -94,6 +106,18 @@ def visit(chromium: Any, handle: Labeling, **options: Any) -> tuple[Any, list[st
     page.on("request", lambda request: requests.append(request.url))
     page.goto(handle.url)
     return page, messages, requests
+
+
+def digits(folder: Path, n: int = 120, **options: Any) -> tuple[Session, Any]:
+    """A session on images of digits, and their classes."""
+    X, y = load_digits(return_X_y=True)
+    return session_on_rows(X[:n].reshape(-1, 8, 8), name="digits", folder=folder, **options), y[:n]
+
+
+def label(session: Session, rows: list[int], name: str) -> None:
+    """A label that another page gives."""
+    event = {"type": "label", "rows": rows, "class": name, "from": "own", "key": uuid.uuid4().hex}
+    session.add(event)
 
 
 def test_an_oracle_labels_digits_by_keys(chromium: Any, tmp_path: Path) -> None:
@@ -131,13 +155,13 @@ def test_an_oracle_labels_digits_by_keys(chromium: Any, tmp_path: Path) -> None:
 
         # Audit: blind, never learned from.
         page.keyboard.press("a")
-        for _ in range(3):
+        for _ in range(5):
             row = int(oracle.row())
             assert row in session.audit_rows
             assert str(session.items.name(row)).lower() in page.inner_text("#example").lower()
             oracle.label()
         assert len(handle.labels) == n
-        assert "3 random checks right" in page.inner_text("#audit-text")
+        assert "5 random checks right" in page.inner_text("#audit-text")
         page.keyboard.press("a")
 
         # The gallery relabels several rows by one event, which one undo takes back.
@@ -160,13 +184,11 @@ def test_an_oracle_labels_digits_by_keys(chromium: Any, tmp_path: Path) -> None:
         oracle.settle()
         assert len(handle.labels) == n
 
-        # The lasso opens rows of the map in the gallery; so does the keyboard.
+        # The lasso opens rows of the map in the gallery.
         page.click("#tab-map")
         box = page.locator("#map-canvas").bounding_box()
         assert box is not None
-        page.wait_for_function(
-            "() => fetch('/api/state').then((r) => r.json()).then((s) => s.map > 0)", timeout=LIMIT
-        )
+        oracle.wait("#map-message:empty")
         corners = [(0.02, 0.02), (0.98, 0.02), (0.98, 0.98), (0.02, 0.98), (0.02, 0.02)]
         for i, (x, z) in enumerate(corners):
             page.mouse.move(box["x"] + x * box["width"], box["y"] + z * box["height"], steps=5)
@@ -177,6 +199,17 @@ def test_an_oracle_labels_digits_by_keys(chromium: Any, tmp_path: Path) -> None:
         shown = {int(str(card.get_attribute("data-row"))) for card in cards.all()}
         assert shown
         assert not shown & set(session.audit_rows)
+        for i in range(2):
+            cards.nth(i).click()
+        chosen = [int(str(cards.nth(i).get_attribute("data-row"))) for i in range(2)]
+        page.keyboard.press("3")
+        oracle.settle()
+        event = session.events[-1]
+        assert (event["type"], event["rows"], event["from"]) == ("label", chosen, "map")
+        assert handle.labels[chosen].tolist() == [oracle.known[2]] * 2
+        page.keyboard.press("Backspace")
+        oracle.settle()
+        assert len(handle.labels) == n
 
         page.click("#tab-export")
         page.click("#export-button")
@@ -249,3 +282,407 @@ def test_two_tabs_show_the_same(chromium: Any, tmp_path: Path) -> None:
         assert "1 label" in second.inner_text("#classes [data-class='a']")
         first.close()
         second.close()
+
+
+def test_skip_and_unsure_by_key(chromium: Any, tmp_path: Path) -> None:
+    session, y = digits(tmp_path / "run", classes=["a", "b"])
+    with opened(session, port=0, browser=False) as handle:
+        page, messages, _ = visit(chromium, handle)
+        oracle = Oracle(page, handle, y)
+        skipped, unsure = oracle.answer("s"), oracle.answer("u")
+        assert (session.answers.skipped, session.answers.unsure) == ({skipped}, {unsure})
+        assert "1 skipped, 1 unsure" in page.inner_text("#counts")
+        for row in (unsure, skipped):
+            page.keyboard.press("Backspace")
+            oracle.wait(f'#example[data-row="{row}"]')
+        oracle.settle()
+        assert not session.answers.skipped | session.answers.unsure
+        assert handle.labels.empty
+        page.close()
+    assert messages == []
+
+
+def test_audit_rows_that_cannot_be_judged(chromium: Any, tmp_path: Path) -> None:
+    session, y = digits(tmp_path / "run", classes=["a", "b"])
+    with opened(session, port=0, browser=False) as handle:
+        page, messages, _ = visit(chromium, handle)
+        oracle = Oracle(page, handle, y)
+        oracle.row()
+        page.keyboard.press("a")
+        oracle.wait("#audit-notice:not([hidden])")
+        assert {oracle.answer("s"), oracle.answer("u")} == set(session.audit_rows[:2])
+        page.wait_for_function(
+            "() => document.getElementById('audit-unjudged').innerText === '2 could not be judged.'",
+            timeout=LIMIT,
+        )
+        assert int(oracle.row()) == session.audit_rows[2]
+        page.close()
+    assert messages == []
+
+
+def test_single_key_shortcuts_can_be_switched_off(chromium: Any, tmp_path: Path) -> None:
+    session, y = digits(tmp_path / "run", classes=["a", "b"])
+    with opened(session, port=0, browser=False) as handle:
+        page, messages, _ = visit(chromium, handle)
+        oracle = Oracle(page, handle, y)
+
+        def switch() -> None:
+            page.click("#help-button")
+            page.focus("#shortcuts-on")
+            page.keyboard.press("Space")
+            page.keyboard.press("Escape")
+
+        def nothing_happens() -> None:
+            row = oracle.row()
+            for key in ("1", "s", "u", "n", "a", "/", "m", "?", "Backspace"):
+                page.keyboard.press(key)
+            assert oracle.row() == row
+            assert page.locator("dialog[open], #new-class-form:visible, #panel-map:visible").count() == 0
+
+        oracle.wait("#classes [data-class]")
+        switch()
+        nothing_happens()
+        page.reload()
+        oracle.wait("#classes [data-class]")
+        assert not page.is_checked("#shortcuts-on")
+        nothing_happens()
+        switch()
+        # Events are saved in order: one of before would be the first.
+        row = oracle.answer("1")
+        assert len(session.events) == 1
+        assert handle.labels.to_dict() == {row: "a"}
+        page.close()
+    assert messages == []
+
+
+def test_a_class_is_found_by_typing(chromium: Any, tmp_path: Path) -> None:
+    session, y = digits(tmp_path / "run", classes=["ham", "spam", "eggs"])
+    with opened(session, port=0, browser=False) as handle:
+        page, messages, _ = visit(chromium, handle)
+        oracle = Oracle(page, handle, y)
+        dialog = page.locator("#find")
+        row = oracle.row()
+        page.keyboard.press("/")
+        page.keyboard.type("sp")
+        page.keyboard.press("Enter")
+        oracle.wait(f'#example[data-row]:not([data-row="{row}"])')
+        oracle.settle()
+        assert handle.labels.to_dict() == {int(row): "spam"}
+
+        # One class begins with the letter of a shortcut: its name without "/" labels nothing.
+        page.keyboard.press("e")
+        assert not dialog.is_visible()
+        page.keyboard.type("spam")
+        page.keyboard.press("Enter")
+        assert not dialog.is_visible()
+        page.keyboard.press("l")
+        page.keyboard.press("a")
+        assert page.is_checked("#how-suggest")
+        oracle.settle()
+        assert len(handle.labels) == 1
+
+        session.add({"type": "rename", "class": "spam", "name": "ham", "key": "of another page"})
+        oracle.wait("#classes:not(:has([data-class='spam']))")
+        row = oracle.row()
+        page.keyboard.type("eg")
+        assert dialog.is_visible()
+        page.keyboard.press("Enter")
+        oracle.wait(f'#example[data-row]:not([data-row="{row}"])')
+        oracle.settle()
+        assert handle.labels[int(row)] == "eggs"
+        page.close()
+    assert messages == []
+
+
+def test_one_undo_takes_back_a_new_class(chromium: Any, tmp_path: Path) -> None:
+    session, y = digits(tmp_path / "run", classes=["a", "b"])
+    with opened(session, port=0, browser=False) as handle:
+        page, messages, _ = visit(chromium, handle)
+        oracle = Oracle(page, handle, y)
+        oracle.wait("#classes [data-class]")
+        row = oracle.row()
+        page.keyboard.press("n")
+        page.fill("#new-class-name", "misspelt")
+        page.keyboard.press("Enter")
+        oracle.wait("#classes [data-class='misspelt']")
+        page.keyboard.press("Backspace")
+        oracle.wait(f'#example[data-row="{row}"]')
+        oracle.wait("#classes:not(:has([data-class='misspelt']))")
+        oracle.settle()
+        assert [event["type"] for event in session.events] == ["label", "undo"]
+        assert session.answers.classes == ["a", "b"]
+        page.close()
+    assert messages == []
+
+
+def test_classes_are_renamed_and_merged(chromium: Any, tmp_path: Path) -> None:
+    session, y = digits(tmp_path / "run", classes=["a", "b", "c"])
+    with opened(session, port=0, browser=False) as handle:
+        page, messages, _ = visit(chromium, handle)
+        oracle = Oracle(page, handle, y)
+        first, second = oracle.answer("1"), oracle.answer("2")
+        for old, note in (("a", ""), ("b", "The two classes are merged.")):
+            page.click(f"[data-rename='{old}']")
+            page.fill("#rename-name", "first")
+            assert note in page.inner_text("#rename-note")
+            page.press("#rename-name", "Enter")
+            oracle.wait(f"#classes:not(:has([data-class='{old}']))")
+            # The focus goes to the button of the new name.
+            oracle.wait("[data-rename='first']:focus")
+        oracle.settle()
+        assert session.answers.classes == ["first", "c"]
+        assert handle.labels.to_dict() == {first: "first", second: "first"}
+        assert "2 labels" in page.inner_text("#classes [data-class='first']")
+        page.close()
+    assert messages == []
+
+
+def test_wrong_labels_are_found_and_corrected(chromium: Any, tmp_path: Path) -> None:
+    _, y = load_digits(return_X_y=True)
+    rows = {c: np.flatnonzero(y[:150] == c)[:3].tolist() for c in range(10)}
+    labels = np.full(150, None, dtype=object)
+    for c, of in rows.items():
+        labels[of[:2]] = f"digit {c}"
+    kept, corrected, late = rows[0][2], rows[1][2], rows[2][2]
+    labels[[kept, corrected]] = ["digit 5", "digit 6"]
+    session, _ = digits(tmp_path / "run", n=150, y=labels)
+    with opened(session, port=0, browser=False) as handle:
+        page, messages, _ = visit(chromium, handle)
+        oracle = Oracle(page, handle, y)
+
+        def doubt(row: int) -> Any:
+            return page.locator(f'#doubtful-list [data-row="{row}"]')
+
+        def look(row: int) -> None:
+            """Look for doubtful labels until the end; one of them is this."""
+            page.click("#doubtful-button")
+            doubt(row).wait_for(timeout=LIMIT)
+            oracle.wait("#doubtful-button:not([disabled])")
+
+        oracle.wait('body[data-phase="ready"]')
+        page.click("#tab-doubtful")
+        look(corrected)
+        assert "The other labels predict digit 1; your label digit 6 has" in doubt(corrected).inner_text()
+        doubt(kept).get_by_text("Keep").click()
+        assert doubt(kept).count() == 0
+        doubt(corrected).locator("[data-class='digit 1']").click()
+        assert doubt(corrected).count() == 0
+        oracle.settle()
+        assert handle.labels[[kept, corrected]].tolist() == ["digit 5", "digit 1"]
+        # A label that was kept does not come back.
+        label(session, [late], "digit 7")
+        look(late)
+        assert doubt(kept).count() == 0
+        assert doubt(corrected).count() == 0
+        page.close()
+    assert messages == []
+
+
+def test_the_map_by_keyboard(chromium: Any, tmp_path: Path) -> None:
+    session, y = digits(tmp_path / "run", classes=["a", "b"])
+    with opened(session, port=0, browser=False) as handle:
+        page, messages, _ = visit(chromium, handle)
+        oracle = Oracle(page, handle, y)
+        oracle.row()
+
+        def rows(*keys: str) -> set[int]:
+            """Rows that the circle opens after these keys."""
+            page.keyboard.press("m")
+            oracle.wait("#map-message:empty")
+            page.focus("#map-canvas")
+            for key in keys:
+                page.keyboard.press(key)
+            told = page.inner_text("#map-count")
+            page.keyboard.press("Enter")
+            # Not the rows of before.
+            page.wait_for_selector("#gallery-message:not(:text('Loading'))", state="attached", timeout=LIMIT)
+            cards = page.locator("#gallery-grid [data-row]").all()
+            shown = {int(str(card.get_attribute("data-row"))) for card in cards}
+            assert told.startswith(f"Circle: {len(shown)} row")
+            assert not shown & set(session.audit_rows)
+            page.keyboard.press("l")
+            return shown
+
+        small = rows(*["+"] * 3)
+        middle = rows(*["+"] * 3)
+        assert small < middle
+        assert session.model is not None
+        places = session.model.map
+        assert places is not None
+        for axis, (low, high) in enumerate((("Left", "Right"), ("Up", "Down"))):
+            for there, back, sign in ((low, high, -1), (high, low, 1)):
+                moved = rows(*[f"Shift+Arrow{there}"] * 2)
+                far = places[list(moved), axis].mean() - places[list(middle), axis].mean()
+                assert sign * far > 0
+                assert rows(*[f"Shift+Arrow{back}"] * 2) == middle
+        page.close()
+    assert messages == []
+
+
+def test_a_full_disk_is_told(chromium: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, y = digits(tmp_path / "run", classes=["a", "b"])
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with opened(session, port=0, browser=False) as handle:
+        page, _, _ = visit(chromium, handle)
+        oracle = Oracle(page, handle, y)
+        row = oracle.row()
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", full)
+            page.keyboard.press("1")
+            oracle.wait("#alert:not([hidden])")
+            # The example is there again.
+            oracle.wait(f'#example[data-row="{row}"]')
+            assert "The disk is full" in page.inner_text("#alert")
+            assert handle.labels.empty
+        assert oracle.answer("1") == int(row)
+        oracle.wait("#alert[hidden]")
+        assert handle.labels.to_dict() == {int(row): "a"}
+
+        # Other failures are not told as a full disk.
+        page.route("**/api/event", lambda route: route.fulfill(status=500, json={"error": "of the disk"}))
+        page.keyboard.press("2")
+        oracle.wait("#alert:not([hidden])")
+        assert "not saved. of the disk" in page.inner_text("#alert")
+        assert "full" not in page.inner_text("#alert")
+        assert len(handle.labels) == 1
+        page.close()
+
+
+def test_the_focus_is_visible(chromium: Any, tmp_path: Path) -> None:
+    session, y = digits(tmp_path / "run", classes=["a", "b"])
+    with opened(session, port=0, browser=False) as handle:
+        page, messages, _ = visit(chromium, handle)
+        Oracle(page, handle, y).wait("#classes [data-class]")
+        for tab in ("label", "map", "gallery", "doubtful", "history", "export"):
+            page.click(f"#tab-{tab}")
+            names = [""]
+            while names[-1] != "BODY" and len(names) < 60:
+                page.keyboard.press("Tab")
+                name, style, width = page.evaluate(
+                    "() => { const e = document.activeElement, css = getComputedStyle(e);"
+                    "return [e.id || e.tagName, css.outlineStyle, parseFloat(css.outlineWidth)]; }"
+                )
+                names.append(name)
+                assert name == "BODY" or (style != "none" and width >= 2), name
+            assert names[-1] == "BODY"
+            assert len(names) > 4
+        page.close()
+    assert messages == []
+
+
+def test_the_focus_stays_when_a_class_comes(chromium: Any, tmp_path: Path) -> None:
+    session, y = digits(tmp_path / "run", classes=["a", "b"])
+    with opened(session, port=0, browser=False) as handle:
+        first, _, _ = visit(chromium, handle)
+        second, _, _ = visit(chromium, handle)
+        oracle = Oracle(second, handle, y)
+        oracle.wait("#classes [data-class]")
+        first.wait_for_selector("#classes [data-class='b']", timeout=LIMIT)
+        first.focus("#classes [data-class='b']")
+        first.evaluate(
+            "() => document.addEventListener('focusin', () => { document.body.dataset.moved = 'yes'; })"
+        )
+        second.bring_to_front()
+        row = oracle.row()
+        second.keyboard.press("n")
+        second.fill("#new-class-name", "c")
+        second.press("#new-class-name", "Enter")
+        oracle.wait(f'#example[data-row]:not([data-row="{row}"])')
+        first.wait_for_selector("#classes [data-class='c']", timeout=LIMIT)
+        assert first.evaluate("() => document.activeElement.dataset.class") == "b"
+        # Also when classes before it go.
+        second.click("[data-rename='a']")
+        second.fill("#rename-name", "c")
+        second.press("#rename-name", "Enter")
+        first.wait_for_selector("#classes:not(:has([data-class='a']))", timeout=LIMIT)
+        assert first.evaluate("() => document.activeElement.dataset.class") == "b"
+        # It was not taken away and given back, which a screen reader would read aloud.
+        assert first.get_attribute("body", "data-moved") is None
+        first.close()
+        second.close()
+
+
+def test_a_new_link_after_a_restart(chromium: Any, tmp_path: Path) -> None:
+    session, y = digits(tmp_path / "run", classes=["a", "b"])
+    with opened(session, port=0, browser=False) as handle:
+        page, _, _ = visit(chromium, handle)
+        oracle = Oracle(page, handle, y)
+        oracle.answer("1")
+        oracle.answer("2")
+        labels, port = handle.labels, handle._server.port
+    session, _ = digits(tmp_path / "run", classes=["a", "b"])
+    with opened(session, port=port, browser=False) as handle:
+        page.wait_for_function(
+            "() => document.getElementById('connection').innerText.includes('new link')", timeout=LIMIT
+        )
+        page.close()
+        page, messages, _ = visit(chromium, handle)
+        page.wait_for_selector("#classes [data-class='b']", timeout=LIMIT)
+        assert [page.inner_text(f"#classes [data-class='{c}'] .count") for c in "ab"] == ["1 label"] * 2
+        assert page.is_hidden("#connection")
+        assert handle.labels.equals(labels)
+        page.close()
+    assert messages == []
+
+
+def test_the_gallery_waits_for_predictions(chromium: Any, tmp_path: Path) -> None:
+    session, y = digits(tmp_path / "run", classes=["digit 0", "digit 1"])
+    with opened(session, port=0, browser=False) as handle:
+        page, messages, _ = visit(chromium, handle)
+        oracle = Oracle(page, handle, y)
+        oracle.wait('body[data-phase="ready"]')
+        page.click("#tab-gallery")
+        oracle.wait("#gallery-message:text('No row is predicted as this class yet.')")
+        for c in (0, 1):
+            free = [row for row in np.flatnonzero(y == c).tolist() if row not in session.audit_rows]
+            label(session, free[:1], f"digit {c}")
+        page.locator("#gallery-grid [data-row]").first.wait_for(timeout=LIMIT)
+        page.close()
+    assert messages == []
+
+
+def test_the_next_example_is_announced(chromium: Any, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"note": [f"the {i}th of many notes" for i in range(40)]})
+    frame["x"] = np.arange(40) % 4
+    session = session_on_rows(frame, name="notes", folder=tmp_path / "run", classes=["a", "b"])
+    with opened(session, port=0, browser=False) as handle:
+        page, messages, _ = visit(chromium, handle)
+        oracle = Oracle(page, handle, np.zeros(40, int))
+        row = oracle.answer("1")
+        following = int(oracle.row())
+        told = page.text_content("#live")
+        assert f"the {following}th of many" in told
+        assert f"row {following + 1}" in told
+        assert f"Row {row + 1}: a, saved." in told
+        page.close()
+    assert messages == []
+
+
+def test_images_of_answered_examples_are_dropped(chromium: Any, tmp_path: Path) -> None:
+    session, y = digits(tmp_path / "run", classes=["a", "b"])
+    with opened(session, port=0, browser=False) as handle:
+        page, messages, _ = visit(chromium, handle)
+        oracle = Oracle(page, handle, y)
+        row = 0
+        for _ in range(40):
+            row = oracle.answer("s")
+        devtools = page.context.new_cdp_session(page)
+        images = devtools.send("Runtime.evaluate", {"expression": "HTMLImageElement.prototype"})
+        held = devtools.send("Runtime.queryObjects", {"prototypeObjectId": images["result"]["objectId"]})
+        n = devtools.send(
+            "Runtime.callFunctionOn",
+            {
+                "objectId": held["objects"]["objectId"],
+                "functionDeclaration": "function () { return this.length; }",
+                "returnByValue": True,
+            },
+        )
+        assert 1 <= n["result"]["value"] <= 20
+        # An example that is shown again has its image again.
+        page.keyboard.press("Backspace")
+        oracle.wait(f'#example[data-row="{row}"] img[src="/image/{row}"]')
+        page.close()
+    assert messages == []
