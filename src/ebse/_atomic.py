@@ -22,9 +22,9 @@ def in_place(path: Path) -> Iterator[Path]:
     temporary.open("xb").close()
     try:
         yield temporary
-        _flush(temporary)
+        flush(temporary)
         os.replace(temporary, path)
-        _flush(path.parent)
+        flush(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -62,7 +62,7 @@ def write_npz(path: Path, **arrays: Any) -> None:
         np.savez(file, **arrays)
 
 
-def _flush(path: Path) -> None:
+def flush(path: Path) -> None:
     """Force a file's content, or a folder's entries, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:

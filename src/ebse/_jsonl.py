@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from ebse._atomic import flush
+
 
 def read(path: Path) -> list[Any]:
     """Values of the complete lines of a file; none where the file does not exist.
@@ -39,6 +41,8 @@ def append(path: Path, rows: Iterable[Any]) -> None:
             while written < len(lines):
                 written += file.write(lines[written:])
             os.fsync(file.fileno())
+            if not before:
+                flush(path.parent)
         except OSError:
             os.truncate(path, before)
             raise

@@ -10,7 +10,6 @@ import pandas as pd
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 
 Array = npt.NDArray[Any]
 Index = npt.NDArray[np.intp]
@@ -91,7 +90,13 @@ def read_labels(
     labels = _of_one_kind(entries[rows])
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError("y must have finite labels, got inf; mark unlabeled rows by None or NaN")
-    check_classification_targets(labels)
+    # scikit-learn's own check warns of many classes for few labels, which is what few labels are like.
+    fractions = labels[labels != labels.round()] if labels.dtype.kind == "f" else []
+    if len(fractions):
+        raise ValueError(
+            f"Unknown label type: y must have classes, got the fraction {fractions[0]}; pass names or whole "
+            "numbers"
+        )
     classes, target = np.unique(labels, return_inverse=True)
     if unlabeled_label is None and len(classes) > 2 and np.mean(labels == -1) > MOSTLY:
         warnings.warn(

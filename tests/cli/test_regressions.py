@@ -70,7 +70,6 @@ def test_none_is_a_class(monkeypatch: pytest.MonkeyPatch) -> None:
     assert classes("runs/t") == ["mild", "none"]
 
 
-@pytest.mark.filterwarnings("ignore:The number of unique classes is greater than 50%")
 def test_many_classes_of_one_label_and_quantities_for_labels(
     monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:

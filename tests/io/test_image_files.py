@@ -39,6 +39,29 @@ def test_photos_and_colors(tmp_path: Path) -> None:
     assert (abs(read_rows(tmp_path).X.astype(int) - 200) <= 2).all()
 
 
+def test_images_of_several_sizes_are_scaled(tmp_path: Path) -> None:
+    """Each to 32 × 32, the mean of the pixels that fall on each; those of a run are scaled in `predict`, too."""
+    large = np.kron(np.arange(32 * 32).reshape(32, 32) % 251, np.ones((2, 3))).astype(np.uint8)
+    (tmp_path / "a.png").write_bytes(image(np.full((5, 9), 7, np.uint8)))
+    (tmp_path / "b.png").write_bytes(image(large))
+    rows = read_rows(tmp_path)
+    assert (rows.X.shape, rows.shape, str(rows.X.dtype)) == ((2, 1024), (32, 32), "uint8")
+    assert (rows.X[0] == 7).all()
+    np.testing.assert_array_equal(rows.X[1], np.arange(1024) % 251)
+    assert "2 images scaled to 32 × 32 pixels" in rows.notes[0]
+    (tmp_path / "a.png").unlink()
+    new = read_rows(tmp_path, only=tuple(map(str, range(1024))))
+    np.testing.assert_array_equal(new.X[0], rows.X[1])
+    # Alone it has a size of its own.
+    assert read_rows(tmp_path, only=tuple(map(str, range(64 * 96)))).X.shape == (1, 64 * 96)
+
+
+def test_large_images_are_scaled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pictures(tmp_path, "1.png", "2.png")
+    monkeypatch.setattr("ebse.io.image_files.LARGEST", 11)
+    assert read_rows(tmp_path).shape == (32, 32)
+
+
 def test_subfolders_are_labels(tmp_path: Path) -> None:
     pictures(tmp_path, "cat/1.png", "cat/old/2.png", "dog/1.png", "unknown.png")
     rows = read_rows(tmp_path, label="folder")

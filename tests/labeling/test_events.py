@@ -43,10 +43,11 @@ class Simple:
         now = copy.deepcopy(self.start)
         for number, event in enumerate(events):
             if number not in removed:
-                now = self.step(now, event, events)
+                kept = [(n, e) for n, e in enumerate(events[:number]) if n not in removed]
+                now = self.step(now, event, events, kept)
         return now
 
-    def step(self, before: Answers, event: Event, events: list[Event]) -> Answers:
+    def step(self, before: Answers, event: Event, events: list[Event], kept: list[Any]) -> Answers:
         now = copy.deepcopy(before)
         kind = event["type"]
         for row in event.get("rows", []):
@@ -75,6 +76,10 @@ class Simple:
             now.audited = {r: new if c == old else c for r, c in now.audited.items()}
         elif kind == "restore":
             then = self.after(events[: event["event"] + 1])
+            # By the names of now.
+            for n, later in kept:
+                if later["type"] == "rename" and n > event["event"]:
+                    then = self.step(then, later, events, [])
             now.labels = then.labels
             now.classes = unique([*now.classes, *then.classes])
         return now
@@ -317,8 +322,6 @@ BAD: list[tuple[Any, str]] = [
     (LABEL | {"ms": True}, "ms must be of type int"),
     ({"type": "unlabel"}, "rows must be of type list"),
     ({"type": "unlabel", "rows": [6]}, "must not be of the audit"),
-    ({"type": "skip", "rows": [6]}, "must not be of the audit"),
-    ({"type": "unsure", "rows": [6]}, "must not be of the audit"),
     ({"type": "class"}, "name must be of type str"),
     ({"type": "class", "name": "\n"}, "the name of a class"),
     ({"type": "rename", "class": "a"}, "name must be of type str"),

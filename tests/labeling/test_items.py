@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from ebse.io.image_files import LARGEST
+from ebse.io.image_files import MOST
 from ebse.labeling.items import LONG, LONGEST, MOST_CELLS, WIDEST, Files, Numbers, Pixels, Table, inside, png
 from ebse.labeling.opening import session_on_file
 from ebse.workflow.fit_config import FitConfig
@@ -158,10 +158,10 @@ def test_cut_files_are_refused(tmp_path: Path) -> None:
 def test_the_limit_of_pixels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = picture(tmp_path / "x.png", size=(40, 30))
     assert decoded(png(path)).shape == (30, 40, 3)
-    monkeypatch.setattr("ebse.labeling.items.LARGEST", (40 * 30 - 1) / 16)
+    monkeypatch.setattr("ebse.labeling.items.MOST", 40 * 30 - 1)
     with pytest.raises(LookupError, match="too large"):
         png(path)
-    assert 16 * LARGEST < 2**27
+    assert MOST < 2**27
 
 
 def test_what_is_sent_is_never_the_file(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -109,13 +110,27 @@ def label(
     )
     say(f"{session.name}: {len(session.items)} rows, {len(session.answers.labels)} labels. Folder: {folder}")
     page = opened(session, port=port, browser=browser)
-    say("Enter: a new link. Control-C: stop; the same command continues.")
+    entered = "Enter: a new link. " if sys.stdin and sys.stdin.isatty() else ""
+    say(f"{entered}Control-C: stop; the same command continues.")
+    session.listen(_once_failed(session))
     stopped = threading.Event()
     _stop_on_signals(stopped)
     _new_links(page)
     stopped.wait()
     page.close()
     say(f"Stopped. {len(session.answers.labels)} labels are in {folder}; the same command continues.")
+
+
+def _once_failed(session: Any) -> Callable[[], None]:
+    """A listener that prints the error of a session once."""
+    said: list[str] = []
+
+    def listen() -> None:
+        if session.phase == "failed" and not said:
+            said.append(session.error)
+            say(f"Error: {session.error}")
+
+    return listen
 
 
 def _stop_on_signals(stopped: threading.Event) -> None:

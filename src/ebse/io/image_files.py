@@ -16,14 +16,17 @@ from ebse.io.arrays import DENSEST, LOOSE
 from ebse.io.rows import Rows, Wanted, bad, numbered
 
 Gray = np.ndarray[tuple[int, int], np.dtype[np.uint8]]
+Images = np.ndarray[tuple[int, int, int], np.dtype[np.uint8]]
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".pgm", ".ppm", ".tif", ".tiff", ".webp")
 FORMATS = ("PNG", "JPEG", "BMP", "PPM", "TIFF", "WEBP")
 """Formats that are opened; Pillow knows more, and each one is more code that reads untrusted files."""
 SEVERAL = ("TIFF", "WEBP")
 """Formats whose files may hold several images; of the others Pillow reports previews as images, too."""
-LARGEST = 2**22
-"""Most pixels of an image: far more than a model can be trained on."""
+LARGEST, MOST = 2**22, 2**26
+"""Most pixels of images that are read as they are, far more than a model can be trained on; and of others."""
+SIDE = 32
+"""Height and width to which images of different sizes are scaled, and images of more than LARGEST pixels."""
 FOLDER, LABELS = "folder", "labels"
 """Values of --label: the subfolder of an image, and the idx file of labels beside that of the images."""
 
@@ -64,21 +67,22 @@ def read_folder(path: Path, wanted: Wanted) -> Rows:
             path, f"hold images ({', '.join(SUFFIXES)}) or MNIST's idx files", "none", "check the folder"
         )
     _warn_of_others(path, [p for p in inside if p.suffix.lower() not in SUFFIXES])
-    first = _gray(files[0])
-    wanted.require_count(path, first.size)
-    X = np.empty((len(files), first.size), dtype=np.uint8)
-    with stage("reading", total=len(files), unit="images") as done:
-        for row, file in zip(X, files, strict=True):
-            row[:] = _of_shape(path, file, files[0], first.shape).ravel()
-            done(1)
+    grays = _of_one_size(files)
+    scaled = grays is None or _was_scaled(grays, wanted)
+    if scaled:
+        grays = _scaled(files)
+    assert grays is not None
+    X, shape = grays.reshape(len(grays), -1), (grays.shape[1], grays.shape[2])
+    wanted.require_count(path, X.shape[1])
     wanted.require_size(path, *X.shape)
     y = None
     if label is not None:
         parts = [file.relative_to(path).parts for file in files]
         y = np.array([each[0] if len(each) > 1 else None for each in parts], dtype=object)
-    notes = (f"{len(files)} images of {first.shape[1]} × {first.shape[0]} pixels, read as gray values",)
+    how = "scaled to" if scaled else "of"
+    notes = (f"{len(files)} images {how} {shape[1]} × {shape[0]} pixels, read as gray values",)
     places = tuple(file.relative_to(path).as_posix() for file in files)
-    return Rows(path, X, numbered(first.size), y, (first.shape[0], first.shape[1]), places, notes)
+    return Rows(path, X, numbered(X.shape[1]), y, shape, places, notes)
 
 
 def read_idx_file(path: Path, wanted: Wanted) -> Rows:
@@ -139,18 +143,36 @@ def _warn_of_others(path: Path, others: list[Path]) -> None:
         )
 
 
-def _of_shape(path: Path, file: Path, first: Path, shape: tuple[int, ...]) -> Gray:
-    """Gray values of an image file; refused unless it has the size of the first."""
-    image = _gray(file)
-    if image.shape != shape:
-        (height, width), (other, wide) = shape, image.shape
-        raise bad(
-            path,
-            "hold images of one size",
-            f"{file.name} of {wide} × {other} and {first.name} of {width} × {height}",
-            "scale them to one size",
-        )
-    return image
+def _of_one_size(files: list[Path]) -> Images | None:
+    """Gray values of image files (N, height, width); None where their sizes differ, or are too large."""
+    first = _gray(files[0])
+    if first.size > LARGEST:
+        return None
+    images = np.empty((len(files), *first.shape), dtype=np.uint8)
+    with stage("reading", total=len(files), unit="images") as done:
+        for at, file in enumerate(files):
+            image = _gray(file)
+            if image.shape != first.shape:
+                return None
+            images[at] = image
+            done(1)
+    return images
+
+
+def _was_scaled(images: Images, wanted: Wanted) -> bool:
+    """Whether the images of a run were scaled, and these new ones must be."""
+    return wanted.only is not None and len(wanted.only) == SIDE**2 != images[0].size
+
+
+def _scaled(files: list[Path]) -> Images:
+    """Gray values of image files (N, SIDE, SIDE), each stretched to this size."""
+    images = np.empty((len(files), SIDE, SIDE), dtype=np.uint8)
+    with stage("reading", total=len(files), unit="images") as done:
+        for at, file in enumerate(files):
+            whole = Image.fromarray(_gray(file))
+            images[at] = np.asarray(whole.resize((SIDE, SIDE), Image.Resampling.BOX))
+            done(1)
+    return images
 
 
 def _gray(path: Path) -> Gray:
@@ -162,8 +184,8 @@ def _gray(path: Path) -> Gray:
             warnings.filterwarnings("ignore", category=UserWarning, module="PIL")
             with Image.open(path, formats=FORMATS) as image:
                 size = f"{image.width} × {image.height}"
-                if image.width * image.height > LARGEST:
-                    refused = bad(path, f"have at most {LARGEST} pixels", size, "scale it down")
+                if image.width * image.height > MOST:
+                    refused = bad(path, f"have at most {MOST} pixels", size, "scale it down")
                 elif image.mode[0] in "IF":
                     # Pillow would clip them to 255.
                     refused = bad(path, "have 8 bits a pixel", f"mode {image.mode}", "convert it to 8 bits")

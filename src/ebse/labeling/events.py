@@ -4,7 +4,7 @@ The sequence only grows: undoing adds an event that names another one. Whoever r
 labels, so that a killed server loses nothing that it had confirmed.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, final
@@ -83,7 +83,8 @@ def checked(event: Any, limits: Limits, events: Sequence[Event], start: Answers 
         if name in found and (start is None or found[name] not in start.classes):
             found[name] = _class_name(found[name])
     if "rows" in found:
-        found["rows"] = _rows(found["rows"], limits, audit=kind == "label" and found["from"] == "audit")
+        found["rows"] = _rows(found["rows"], limits)
+        _require_audit(found, limits)
     if kind == "label":
         option("from", found["from"], SOURCES)
         found["ms"] = min(max(found["ms"], 0), 10**9)
@@ -109,7 +110,7 @@ def _class_name(text: str) -> str:
     return name
 
 
-def _rows(rows: list[Any], limits: Limits, *, audit: bool) -> list[int]:
+def _rows(rows: list[Any], limits: Limits) -> list[int]:
     if not rows or len(rows) > MOST_ROWS:
         raise ValueError(f"rows must be 1 to {MOST_ROWS} numbers, got {len(rows)}; choose fewer")
     wrong = [row for row in rows if type(row) is not int or not 0 <= row < limits.n_rows]
@@ -117,15 +118,22 @@ def _rows(rows: list[Any], limits: Limits, *, audit: bool) -> list[int]:
         raise ValueError(
             f"rows must be numbers from 0 to {limits.n_rows - 1}, got {wrong[0]!r}; load the page again"
         )
-    reserved = [row for row in rows if row in limits.audit]
-    if audit and len(reserved) < len(rows):
-        raise ValueError("rows must be of the audit, got another one; load the page again")
-    if not audit and reserved:
+    return list(dict.fromkeys(rows))
+
+
+def _require_audit(event: Event, limits: Limits) -> None:
+    """Refuse labels for rows of the audit outside of it, and others in it."""
+    if event["type"] in ("skip", "unsure"):
+        return
+    reserved = [row for row in event["rows"] if row in limits.audit]
+    if event.get("from") == "audit":
+        if len(reserved) < len(event["rows"]):
+            raise ValueError("rows must be of the audit, got another one; load the page again")
+    elif reserved:
         raise ValueError(
             f"rows must not be of the audit, got row {reserved[0] + 1}, which the model must never learn "
             "from; choose another"
         )
-    return list(dict.fromkeys(rows))
 
 
 def undone(events: Sequence[Event]) -> set[int]:
@@ -169,13 +177,30 @@ def _replayed(events: Sequence[Event], start: Answers | None, known: dict[int, A
                 n = event["event"] + 1
                 if n not in known:
                     known[n] = _replayed(events[:n], start, known)
-                _restore(answers, known[n])
+                _restore(answers, known[n], renames(events[:number], n, gone))
             else:
-                _apply(answers, event)
+                apply(answers, event)
     return answers
 
 
-def _apply(answers: Answers, event: Event) -> None:
+def renames(events: Sequence[Event], since: int, gone: Collection[int]) -> list[tuple[str, str]]:
+    """Old and new names of the classes that were renamed from event ``since`` on, but for undone events."""
+    return [
+        (events[number]["class"], events[number]["name"])
+        for number in range(since, len(events))
+        if events[number]["type"] == "rename" and number not in gone
+    ]
+
+
+def renamed(name: str, by: Iterable[tuple[str, str]]) -> str:
+    """The name of a class after renames."""
+    for old, new in by:
+        name = new if name == old else name
+    return name
+
+
+def apply(answers: Answers, event: Event) -> None:
+    """Change answers by an event that neither undoes nor restores."""
     kind, rows = event["type"], event.get("rows", [])
     if kind == "label":
         _add_class(answers, event["class"])
@@ -196,9 +221,12 @@ def _apply(answers: Answers, event: Event) -> None:
         _rename(answers, event["class"], event["name"])
 
 
-def _restore(answers: Answers, before: Answers) -> None:
-    """Labels as they were; classes that came later stay."""
-    answers.labels = dict(before.labels)
+def _restore(answers: Answers, before: Answers, by: list[tuple[str, str]]) -> None:
+    """Labels as they were, by the names of now; classes that came later stay."""
+    before = deepcopy(before)
+    for old, new in by:
+        _rename(before, old, new)
+    answers.labels = before.labels
     for name in before.classes:
         _add_class(answers, name)
 

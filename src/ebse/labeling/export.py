@@ -1,13 +1,17 @@
 """Leaving with the result: a model for ``ebse predict``, predictions, labels and a page."""
 
+import itertools
 import os
 import shutil
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ebse.labeling.events import undone
+from ebse.labeling.model import UNDER_WAY
 from ebse.workflow.accuracy import Accuracy
 
 if TYPE_CHECKING:
@@ -41,7 +45,12 @@ def _exported(session: "Session") -> dict[str, Any]:
             raise ValueError("export must wait until the rows are read, got none yet; try again soon")
         if len(set(session.answers.labels.values())) < 2:
             raise ValueError("export must have labels of two classes, got fewer; label more rows first")
-        run, task, answers = session.run, session._task(), session.answers
+        if session.model.phase in UNDER_WAY:
+            raise ValueError(
+                f"export must wait until the model is ready, got {session.model.phase} under way; the page "
+                "shows its progress"
+            )
+        run, task, audited = session.run, session._task(), dict(session.answers.audited)
         events = list(session.events)
         follower, rows_read = session.model, session.rows
     model = follower.final(task)
@@ -50,24 +59,34 @@ def _exported(session: "Session") -> dict[str, Any]:
     found = model.label_distributions_
     predicted = model.classes_[found.argmax(1)]
     accuracy = None
-    if answers.audited:
-        rows = list(answers.audited)
-        truth = np.array(list(answers.audited.values()))
+    if audited:
+        rows = list(audited)
+        truth = np.array(list(audited.values()))
         accuracy = Accuracy.counted("audit", truth, predicted[rows].astype(str))
     place = run.folder / FOLDER
     fresh, old = run.folder / f".{FOLDER}.new", run.folder / f".{FOLDER}.old"
     for left in (fresh, old):
         shutil.rmtree(left, ignore_errors=True)
     source = rows_read._replace(labels=labels)
+    config = session.config
+    if config.label is None:
+        config = replace(config, label=_free_name(rows_read.names))
     chosen = _chosen(events)
     suggested = [row for row in task.labels if chosen.get(row) in ("suggest", "gallery", "map")]
-    write_fitted(fresh, session.config, source, model, accuracy=accuracy, n_chosen=len(suggested))
+    write_fitted(
+        *(fresh, config, source, model),
+        accuracy=accuracy,
+        n_chosen=len(suggested),
+        hidden=set(session.audit_rows),
+    )
+    # As predictions are numbered.
+    places = rows_read.files or range(1, len(labels) + 1)
     write_table(
         fresh / LABELS,
         ["row", "label", "chosen by"],
         [
-            *([session.items.name(row), name, chosen.get(row, "file")] for row, name in task.labels.items()),
-            *([session.items.name(row), name, "audit"] for row, name in answers.audited.items()),
+            *([places[row], name, chosen.get(row, "file")] for row, name in task.labels.items()),
+            *([places[row], name, "audit"] for row, name in audited.items()),
         ],
     )
     write_report([fresh], fresh / PAGE)
@@ -91,6 +110,11 @@ def _chosen(events: list[dict[str, Any]]) -> dict[int, str]:
     gone = undone(events)
     in_force = [e for number, e in enumerate(events) if e["type"] == "label" and number not in gone]
     return {row: event["from"] for event in in_force for row in event["rows"]}
+
+
+def _free_name(names: Sequence[str]) -> str:
+    """A name for the column of labels that no other column has."""
+    return next(name for i in itertools.count() if (name := f"label{i or ''}") not in names)
 
 
 def _quoted(path: Path) -> str:

@@ -156,10 +156,10 @@ def opened(session: Session, *, port: int, browser: bool) -> Labeling:
     session.start()
     server.start()
     made = Labeling(session, server)
+    # Also with a browser: that it was started does not say that it shows the page.
+    print_address(server)
     if browser and has_browser():
         open_browser(server)
-    else:
-        print_address(server)
     return made
 
 

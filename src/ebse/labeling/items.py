@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from PIL import Image
+from PIL import Image, ImageOps
 
-from ebse.io.image_files import FORMATS, LARGEST, SUFFIXES
+from ebse.io.image_files import FORMATS, MOST, SUFFIXES
 
 Array = npt.NDArray[Any]
 
@@ -106,10 +106,14 @@ class Files(NamedTuple):
     def of(cls, folder: Path) -> "Files":
         """All images of a folder and its subfolders, in the order of the reader."""
         inside = sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.startswith("."))
-        return cls(
-            folder,
-            tuple(p.relative_to(folder).as_posix() for p in inside if p.suffix.lower() in SUFFIXES),
-        )
+        images = [p for p in inside if p.suffix.lower() in SUFFIXES]
+        links = [p for p in images if p.is_symlink()]
+        if links:
+            raise ValueError(
+                f"{folder} must hold image files, got the symbolic link {links[0].name}, which the page does "
+                "not follow; copy the images"
+            )
+        return cls(folder, tuple(p.relative_to(folder).as_posix() for p in images))
 
     def folders(self) -> dict[int, str]:
         """The first folder of each file that is in one, as its class."""
@@ -217,11 +221,13 @@ def png(path: Path) -> bytes:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with Image.open(path, formats=FORMATS) as image:
-                if image.width * image.height > 16 * LARGEST:
+                if image.width * image.height > MOST:
                     raise LookupError("image too large")
                 image.draft("RGB", (WIDEST, WIDEST))
                 image.thumbnail((WIDEST, WIDEST))
-                return _encoded(image.convert("RGBA" if image.has_transparency_data else "RGB"))
+                # Upright, as the model sees it.
+                upright = ImageOps.exif_transpose(image)
+                return _encoded(upright.convert("RGBA" if upright.has_transparency_data else "RGB"))
     except LookupError:
         raise
     except Exception as error:

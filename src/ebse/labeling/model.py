@@ -38,6 +38,11 @@ N_PRINCIPAL = 50
 """Principal components on which labels propagate while features are learned."""
 ROWS, MODEL = "rows.pickle", "model.pickle"
 """Files that pass rows to the process that learns features, and the model back; the folder is private."""
+UNDER_WAY = ("clustering", "features")
+"""Phases in which the classifier of the rows is not there yet."""
+# Each label would repeat the warnings of the classifier, and the page says what matters. Not by
+# catch_warnings: in a thread it changes what other threads see.
+warnings.filterwarnings("ignore", module=r"ebse\.labeling\.model")
 
 
 class Version(NamedTuple):
@@ -52,7 +57,7 @@ class Version(NamedTuple):
     probability: Array
     """Its probability."""
     changed: int | None
-    """Rows whose prediction is another one than in the version before."""
+    """Rows whose prediction is another one than before these labels."""
     members: str
     """"propagation" or "all"."""
     suggested: list[int]
@@ -77,14 +82,23 @@ class Task(NamedTuple):
     """Rows that are not suggested: of the audit, skipped, unsure."""
 
 
-class Doubt(NamedTuple):
-    """Labels by the probability of their class when they are left out."""
+class Doubtful(NamedTuple):
+    """A label that the others contradict."""
 
-    n_events: int
+    row: int
+    label: str
+    predicted: str
+    """The class that the others predict."""
+    own_probability: float
+    """Of the label's class."""
+
+
+class Doubt(NamedTuple):
+    """Labels that the others contradict, among those that have been left out so far."""
+
     done: int
     total: int
-    found: dict[int, float]
-    """Of each row that was left out."""
+    found: list[Doubtful]
 
 
 @final
@@ -108,6 +122,7 @@ class Model:
         self._swap: Any = None
         n = len(X)
         self.version = Version(0, 0, [], np.full(n, -1, np.int16), np.zeros(n, np.float32), None, "", [])
+        self._before = self.version
         self.phase, self.error = "clustering", ""
         self.progress: Stage | None = None
         self.doubt: Doubt | None = None
@@ -151,17 +166,14 @@ class Model:
 
     def final(self, task: Task) -> Any:
         """A classifier of the rows as they are, with all members and these labels, for a file."""
-        while self.phase == "features" and not self._stopping:
+        while self.phase in UNDER_WAY and self._thread.is_alive() and not self._stopping:
             time.sleep(0.05)
-        fitted = self.fitted
-        if fitted is None:
+        if self.fitted is None:
             from ebse.semi_supervised import FewLabelClassifier
 
-            fitted = FewLabelClassifier(**self._settings, features=None, random_state=self._seed).fit(self._X)
-        made = copy.copy(fitted)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return made.relabel(y=_column(task.labels, len(self._X)))
+            made = FewLabelClassifier(**self._settings, features=None, random_state=self._seed)
+            self.fitted = made.fit(self._X)
+        return copy.copy(self.fitted).relabel(y=_column(task.labels, len(self._X)))
 
     def _run(self) -> None:
         try:
@@ -175,8 +187,7 @@ class Model:
         """The model that labels begin with."""
         from ebse.semi_supervised import FewLabelClassifier
 
-        with warnings.catch_warnings(), listening(self._show):
-            warnings.simplefilter("ignore")
+        with listening(self._show):
             learns = _may_learn_features(self._X)
             if not learns:
                 made = FewLabelClassifier(**self._settings, features=None, random_state=self._seed)
@@ -185,7 +196,7 @@ class Model:
             else:
                 made = FewLabelClassifier(features=None, random_state=self._seed)
                 made.fit(principal(self._X, self._seed))
-        self.progress, self.phase = None, "ready"
+        self.progress, self.phase = None, "features" if learns else "ready"
         self._draw(made)
         if learns:
             self._learn_features()
@@ -194,15 +205,18 @@ class Model:
 
     def _learn_features(self) -> None:
         """Begin to learn features in another process."""
-        self.phase = "features"
         with in_place(self._folder / ROWS) as temporary, temporary.open("wb") as file:
             pickle.dump((self._X, self._settings, self._seed), file, protocol=5)
-        self._child = subprocess.Popen(
-            [sys.executable, "-m", "ebse.labeling.learn_features", str(self._folder)],
-            stdout=subprocess.PIPE,
-            # Its end tells the process that this one is gone.
-            stdin=subprocess.PIPE,
-        )
+        with self._changed:
+            if self._stopping:
+                (self._folder / ROWS).unlink(missing_ok=True)
+                return
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", "ebse.labeling.learn_features", str(self._folder)],
+                stdout=subprocess.PIPE,
+                # Its end tells the process that this one is gone.
+                stdin=subprocess.PIPE,
+            )
         threading.Thread(target=self._wait_for_features, args=(self._child,), daemon=True).start()
 
     def _wait_for_features(self, child: "subprocess.Popen[bytes]") -> None:
@@ -215,9 +229,10 @@ class Model:
                     self._show(Stage(*json.loads(line)))
         code = child.wait()
         (self._folder / ROWS).unlink(missing_ok=True)
-        if self._stopping:
-            return
         path = self._folder / MODEL
+        if self._stopping:
+            path.unlink(missing_ok=True)
+            return
         if code == 0 and path.exists():
             # Written by the process that this one started, in a folder that nobody else may write to.
             with path.open("rb") as file:
@@ -301,25 +316,25 @@ class Model:
         before, n = self.version, len(self._X)
         excluded = task.excluded | task.labels.keys()
         number, labels = before.number + 1, frozenset(task.labels.items())
-        with warnings.catch_warnings():
-            # Each label would repeat them, and the page says what matters.
-            warnings.simplefilter("ignore")
-            if len(set(task.labels.values())) < 2:
-                model.relabel()
-                # Greedy: rows that are labeled in this order leave the order of the others as it is.
-                order = model.suggest(min(N_ORDER, n), exclude=task.excluded).tolist()
-                rows = [row for row in order if row not in excluded]
-                nothing = np.full(n, -1, np.int16), np.zeros(n, np.float32)
-                return Version(number, task.n_events, [], *nothing, None, members, rows, labels)
-            model.relabel(y=_column(task.labels, n), members=members)
-            p = model.label_distributions_
+        if len(set(task.labels.values())) < 2:
+            model.relabel()
+            # Greedy: rows that are labeled in this order leave the order of the others as it is.
+            order = model.suggest(min(N_ORDER, n), exclude=task.excluded).tolist()
+            rows = [row for row in order if row not in excluded]
+            nothing = np.full(n, -1, np.int16), np.zeros(n, np.float32)
+            return Version(number, task.n_events, [], *nothing, None, members, rows, labels)
+        model.relabel(y=_column(task.labels, n), members=members)
+        p = model.label_distributions_
         classes = [str(name) for name in model.classes_]
         predicted = p.argmax(1)
-        changed = None
-        if before.classes:
+        if labels != before.labels:
+            self._before = before
+        changed, before_labels = None, self._before
+        if before_labels.classes:
             # Classes may have come or gone.
-            at = np.array([classes.index(name) if name in classes else -1 for name in before.classes])
-            changed = int((at[before.predicted] != predicted).sum())
+            names = before_labels.classes
+            at = np.array([classes.index(name) if name in classes else -1 for name in names])
+            changed = int((at[before_labels.predicted] != predicted).sum())
         probability = p[np.arange(n), predicted].astype(np.float32)
         return Version(
             *(number, task.n_events, classes, predicted.astype(np.int16), probability),
@@ -342,20 +357,22 @@ class _Doubts:
         if len(set(names)) < 2:
             self._left = []
         self._total = len(self._left)
-        self._found: dict[int, float] = {}
+        self._found: list[Doubtful] = []
 
     def step(self) -> tuple[Doubt, bool]:
         """Leave one label out; whether there are more."""
         if self._left:
             row = self._left.pop()
+            label = self._task.labels[row]
             labels = {at: name for at, name in self._task.labels.items() if at != row}
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                self._model.relabel(y=_column(labels, self._n_rows), members="propagation")
-            at = [str(name) for name in self._model.classes_].index(self._task.labels[row])
-            self._found[row] = float(self._model._fitted_probabilities()[row, at])
+            self._model.relabel(y=_column(labels, self._n_rows), members="propagation")
+            classes = [str(name) for name in self._model.classes_]
+            p = self._model._fitted_probabilities()[row]
+            predicted = classes[p.argmax()]
+            if predicted != label:
+                self._found.append(Doubtful(row, label, predicted, float(p[classes.index(label)])))
         done = self._total - len(self._left)
-        return Doubt(self._task.n_events, done, self._total, dict(self._found)), bool(self._left)
+        return Doubt(done, self._total, list(self._found)), bool(self._left)
 
 
 def _may_learn_features(X: Any) -> bool:

@@ -15,12 +15,10 @@ from ebse.io.image_files import FOLDER
 from ebse.io.rows import bad, numbered
 from ebse.labeling.items import Files, Items, Numbers, Pixels, Table
 from ebse.labeling.session import Session
-from ebse.semi_supervised._columns import as_frame
+from ebse.semi_supervised._columns import as_frame, column_kinds
 from ebse.workflow.fit import checksum
-from ebse.workflow.fit_config import FitConfig
+from ebse.workflow.fit_config import FitConfig, columns_from
 
-LABEL = "label"
-"""The name of the column of labels where there is none yet."""
 LEAST_ROWS = 10
 
 
@@ -57,6 +55,8 @@ def session_on_file(
         )
     rows = read_rows(path, **config.reading, raw=True)
     _require_rows(len(rows.X), path)
+    # Kinds of columns that cannot be are found out before a page opens.
+    column_kinds(as_frame(rows.X), columns_from(config.column))
     items = _items(rows, shape or rows.shape, path.parent)
     return Session(path.name, items, lambda: rows, labels=_labels(rows), data=checksum(rows), **options)
 
@@ -96,7 +96,7 @@ def session_on_rows(
         if known is not None:
             labels[known.rows] = [str(known.classes[at]) for at in known.target]
         rows = rows._replace(labels=labels)
-    config = FitConfig(data=name, label=LABEL, random_state=random_state)
+    config = FitConfig(data=name, random_state=random_state)
     return Session(
         name,
         _items(rows, shape, None),

@@ -143,6 +143,8 @@ class Guard:
             # A page that goes on by itself: after a redirect from elsewhere a strict cookie is not sent.
             return HTMLResponse(WELCOME, headers={"set-cookie": cookie})
         if not tokens.knows_cookie(headers):
+            if path.startswith("/api/"):
+                return _no(403, "the page needs a new link; press Enter in the terminal")
             return HTMLResponse(LOST, status_code=403)
         if method == "GET":
             return None

@@ -1,6 +1,7 @@
 """The server of the labeling page: routes, a stream of changes, and the thread in which it runs."""
 
 import asyncio
+import errno
 import json
 import socket
 import threading
@@ -31,6 +32,10 @@ MOST = 300
 """Rows of one answer."""
 BREATH = 15.0
 """Seconds after which a silent stream sends something, so that a lost browser is noticed."""
+GAP = 0.05
+"""Seconds between two states of a stream: progress may be announced hundreds of times a second."""
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Errors of a disk, or of a user's part of it, that is full."""
 TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html"}
 
 
@@ -57,7 +62,7 @@ def application(session: Session, tokens: Tokens) -> Guard:
         return Response(status_code=204)
 
     async def state(request: Request) -> Response:
-        return JSONResponse(session.state())
+        return JSONResponse(await run_in_threadpool(session.state))
 
     async def stream(request: Request) -> Response:
         return StreamingResponse(_changes(session), media_type="text/event-stream")
@@ -79,20 +84,19 @@ def application(session: Session, tokens: Tokens) -> Guard:
             held = await run_in_threadpool(session.items.image, row)
         except LookupError as error:
             return JSONResponse({"error": str(error)}, status_code=404)
-        # Rows do not change while the server runs.
-        return Response(held, media_type="image/png", headers={"cache-control": "private, max-age=3600"})
+        return Response(held, media_type="image/png")
 
     async def event(request: Request) -> Response:
         sent = await _body(request)
         try:
             number = await run_in_threadpool(session.add, sent)
         except OSError as error:
-            said = f"The label could not be saved: {error.strerror or error}. Free some space and try again."
+            if error.errno not in FULL:
+                raise
+            said = f"The label could not be saved: {error.strerror}. Free some space and try again."
             return JSONResponse({"error": said}, status_code=507)
-        # After an undo the page shows the example again.
-        event = session.events[number]
-        rows = session.events[event["event"]].get("rows", []) if event["type"] == "undo" else []
-        return JSONResponse({"id": number, "rows": rows[:1], "state": session.state()})
+        state = await run_in_threadpool(session.state)
+        return JSONResponse({"id": number, "rows": session.shown_again(number), "state": state})
 
     async def gallery(request: Request) -> Response:
         how = request.query_params.get("how", ORDERS[0])
@@ -119,7 +123,7 @@ def application(session: Session, tokens: Tokens) -> Guard:
         return Response(held, media_type="application/octet-stream")
 
     async def history(request: Request) -> Response:
-        return JSONResponse({"events": session.history()})
+        return JSONResponse({"events": await run_in_threadpool(session.history)})
 
     async def write(request: Request) -> Response:
         await _body(request)
@@ -159,7 +163,7 @@ async def _bad(request: Request, error: Exception) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, status_code=507)
+    return JSONResponse({"error": str(error)}, status_code=500)
 
 
 async def _body(request: Request) -> Any:
@@ -196,7 +200,9 @@ async def _changes(session: Session) -> Any:
     try:
         while not session.closed.is_set():
             changed.clear()
-            yield f"event: state\ndata: {json.dumps(session.state())}\n\n"
+            state = await run_in_threadpool(session.state)
+            yield f"event: state\ndata: {json.dumps(state)}\n\n"
+            await asyncio.sleep(GAP)
             try:
                 await asyncio.wait_for(changed.wait(), BREATH)
             except TimeoutError:

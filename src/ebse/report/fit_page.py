@@ -9,7 +9,7 @@ from ebse.io.cells import is_number
 from ebse.report import drawings
 from ebse.report.parts import Heading, Line, Pair, Part, Picture, Row, Section, Stat, Table, Text
 from ebse.report.summaries import REFERENCE, accuracies, accuracy_lines
-from ebse.workflow.accuracy import Accuracy, accuracy_sentence
+from ebse.workflow.accuracy import AUDIT, Accuracy, accuracy_sentence
 from ebse.workflow.prediction import PLAIN
 from ebse.workflow.run_folder import ROWS
 
@@ -125,12 +125,13 @@ def _accuracy(members: Row) -> list[Part]:
     said = accuracy_sentence(members)
     parts: list[Part] = [Heading("Accuracy"), Text(said[0].upper() + said[1:])]
     if members["accuracy"] is not None:
-        parts.append(
-            Text(
-                "Part of correct predictions among rows that are chosen like the labeled ones. It holds for "
-                "all rows if the labeled ones were chosen at random."
-            )
+        among = (
+            "all rows" if members["accuracy"][0] == AUDIT else "rows that are chosen like the labeled ones"
         )
+        chosen = (
+            "" if among == "all rows" else " It holds for all rows if the labeled ones were chosen at random."
+        )
+        parts.append(Text(f"Part of correct predictions among {among}.{chosen}"))
         lines: list[Line] = [("class", "labels tested", "correct", "recall")]
         lines += [
             (name, f"{n:,}", f"{right:,}", f"{right / n:.0%}")

@@ -1,6 +1,8 @@
 """Members of :class:`ebse.FewLabelClassifier`: logistic regression, trees, and how answers are combined."""
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,12 +95,22 @@ def _regression(X: Array, target: Index, n_classes: int, weight: float = 1.0) ->
     from sklearn.linear_model import LogisticRegression
 
     # The penalty has weight 1 / C: rows of a smaller weight count less against it.
-    model = LogisticRegression(C=weight, max_iter=300, class_weight="balanced").fit(X, target)
+    model = LogisticRegression(C=weight, max_iter=300, class_weight="balanced")
+    with _many_classes():
+        model.fit(X, target)
     coef, intercept = model.coef_, model.intercept_
     if n_classes == 2:
         # scikit-learn has the log-odds of the second class alone.
         coef, intercept = np.concatenate([0 * coef, coef]), np.concatenate([0 * intercept, intercept])
     return coef.astype(np.float32), intercept.astype(np.float32)
+
+
+@contextmanager
+def _many_classes() -> Iterator[None]:
+    """Without scikit-learn's warning of many classes for few rows, which is what few labels are like."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The number of unique classes is greater")
+        yield
 
 
 class Forest:
@@ -117,7 +129,9 @@ class Forest:
         """Of labeled rows X (L, P), in which every class has the same weight."""
         from sklearn.ensemble import ExtraTreesClassifier
 
-        made = ExtraTreesClassifier(n_trees, class_weight="balanced", random_state=seed).fit(X, target)
+        made = ExtraTreesClassifier(n_trees, class_weight="balanced", random_state=seed)
+        with _many_classes():
+            made.fit(X, target)
         return cls(Trees.of(made), made)
 
     def __call__(self, views: Views) -> Array:

@@ -42,17 +42,8 @@ class Accuracy(NamedTuple):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Lower and upper end of Wilson's score interval.
-
-        References
-        ----------
-        E. B. Wilson, "Probable inference, the law of succession, and statistical inference", 1927.
-        """
-        p, n = self.n_right / self.n, self.n
-        middle = (p + Z**2 / (2 * n)) / (1 + Z**2 / n)
-        half = Z / (1 + Z**2 / n) * math.sqrt(p * (1 - p) / n + Z**2 / (4 * n**2))
-        # Exactly 0 and 1 where they are so, but for rounding.
-        return 0.0 if p == 0 else middle - half, 1.0 if p == 1 else middle + half
+        """Lower and upper end of Wilson's score interval."""
+        return wilson(self.n_right, self.n, Z)
 
     def as_facts(self) -> dict[str, Any]:
         """For programs."""
@@ -67,6 +58,20 @@ class Accuracy(NamedTuple):
             "high": high,
             "recall": recalls,
         }
+
+
+def wilson(n_right: int, n: int, z: float) -> tuple[float, float]:
+    """Wilson's score interval of an accuracy, z standard deviations to each side.
+
+    References
+    ----------
+    E. B. Wilson, "Probable inference, the law of succession, and statistical inference", 1927.
+    """
+    p = n_right / n
+    middle = (p + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    # Exactly 0 and 1 where they are so, but for rounding.
+    return 0.0 if p == 0 else middle - half, 1.0 if p == 1 else middle + half
 
 
 def accuracy_sentence(members: dict[str, Any]) -> str:

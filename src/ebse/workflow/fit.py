@@ -8,6 +8,7 @@ import csv
 import shutil
 import warnings
 import zlib
+from collections.abc import Collection
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -298,9 +299,20 @@ def carry_out(run: Run, plan: Plan) -> Fitted:
 
 
 def write_fitted(
-    folder: Path, config: FitConfig, rows: Rows, model: Any, *, accuracy: Accuracy | None, n_chosen: int
+    folder: Path,
+    config: FitConfig,
+    rows: Rows,
+    model: Any,
+    *,
+    accuracy: Accuracy | None,
+    n_chosen: int,
+    hidden: Collection[int] = (),
 ) -> None:
-    """Write a FewLabelClassifier that was fitted to rows elsewhere as a finished run, without the page."""
+    """Write a FewLabelClassifier that was fitted to rows elsewhere as a finished run, without the page.
+
+    ``hidden`` rows are neither listed as doubtful nor suggested: a person checks them without seeing what
+    is predicted.
+    """
     assert rows.labels is not None
     run = Run(folder, EXPERIMENT, config, data=checksum(rows))
     known = labeled_rows(rows.labels)
@@ -308,7 +320,7 @@ def write_fitted(
     _write_labeled(run, labeled)
     found = Predictions(model.classes_, model.label_distributions_, MEMBERS, 0)
     matters = {} if rows.shape is not None else column_changes(model, seed=config.random_state)
-    explained = _explained(run, model, rows, found, accuracy, matters)
+    explained = _explained(run, model, rows, found, accuracy, matters, hidden)
     run.add(explained | {"n_chosen": n_chosen if accuracy is None or accuracy.how != AUDIT else 0})
     model.save(run.place(MODEL))
     _keep_predictions(run, rows, labeled, found)
@@ -522,18 +534,24 @@ def _few_label(run: Run, rows: Rows) -> tuple[Any, Predictions]:
 
 
 def _explained(
-    run: Run, model: Any, rows: Rows, found: Predictions, accuracy: Accuracy | None, matters: dict[Any, float]
+    run: Run,
+    model: Any,
+    rows: Rows,
+    found: Predictions,
+    accuracy: Accuracy | None,
+    matters: dict[Any, float],
+    hidden: Collection[int] = (),
 ) -> dict[str, Any]:
     """What the page says about the answer, and why it is what it is."""
     assert rows.labels is not None
     known = labeled_rows(rows.labels)
     keys = np.array(_keys(rows.X))
     n_chosen = int(np.isin(keys[known], _suggested(run.rows)).sum())
-    free = np.flatnonzero(~known)
+    free = np.setdiff1d(np.flatnonzero(~known), list(hidden))
     doubtful = free[np.argsort(found.probabilities[free].max(1), kind="stable")[:N_DOUBTFUL]]
     votes = member_votes(model, doubtful) if len(doubtful) else {}
     names = [str(name) for name in model.classes_]
-    label_next = (model.suggest(N_NEXT) + 1).tolist() if len(free) else []
+    label_next = (model.suggest(N_NEXT, exclude=hidden) + 1).tolist() if len(free) else []
     return {
         "kind": "members",
         "columns": [[str(name), kind, why] for name, kind, why in model.columns_.itertuples(index=False)],
@@ -541,7 +559,7 @@ def _explained(
         "prior": [[str(name), p, error] for name, p, error in model.class_prior_.itertuples(index=False)],
         "accuracy": None if accuracy is None else list(accuracy),
         "n_chosen": n_chosen,
-        "largest": _largest(rows.labels[known]),
+        "largest": _largest(rows.labels[known], accuracy),
         "matters": [[str(name), part] for name, part in matters.items()],
         "doubtful": (doubtful + 1).tolist(),
         "votes": [[name, [names[i] for i in of]] for name, of in votes.items()],
@@ -552,9 +570,12 @@ def _explained(
     }
 
 
-def _largest(labels: Any) -> list[Any]:
+def _largest(labels: Any, accuracy: Accuracy | None) -> list[Any]:
     """The most frequent label, and its part: the accuracy of always answering so."""
     names, counts = np.unique(labels.astype(str), return_counts=True)
+    if accuracy is not None and accuracy.how == AUDIT:
+        # Labels were chosen; the rows of the audit are random.
+        names, counts = (np.array(x) for x in zip(*((c, n) for c, _, n in accuracy.classes), strict=True))
     return [str(names[counts.argmax()]), float(counts.max() / counts.sum())]
 
 

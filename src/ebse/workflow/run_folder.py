@@ -5,7 +5,7 @@ import math
 import os
 import platform
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -40,13 +40,15 @@ class Step(NamedTuple):
 
 @final
 class Lock:
-    """An exclusive lock on a folder, held as long as the object lives, where the system has locks."""
+    """An exclusive lock on a folder, held until it is released, where the system has locks."""
 
     def __init__(self, folder: Path) -> None:
+        self.release: Callable[[], object] = _nothing
+        """Give the folder free; also done when the object is gone."""
         if fcntl is None:
             return
         descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
-        weakref.finalize(self, os.close, descriptor)
+        self.release = weakref.finalize(self, os.close, descriptor)
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
@@ -57,6 +59,10 @@ class Lock:
         except OSError:
             # Some file systems have no locks.
             return
+
+
+def _nothing() -> None:
+    pass
 
 
 @final
@@ -100,6 +106,10 @@ class Run:
             with in_place(header) as temporary:
                 temporary.write_text(json.dumps(now | {"versions": versions()}, indent=1) + "\n")
         _jsonl.drop_incomplete_line(self.folder / ROWS)
+
+    def close(self) -> None:
+        """Let others use the folder; nothing more can be added."""
+        self._lock.release()
 
     def place(self, name: str) -> Path:
         """The path of a file of the run; raises if the folder was removed, which nothing may recreate."""
