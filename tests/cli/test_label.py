@@ -68,6 +68,7 @@ def test_help(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
         ("label rows.npy --shape 28", "shape must be like 28x28"),
         ("label rows.npy --shape 2x3x9", "shape must be like 28x28"),
         ("label rows.npy --shape=-2x-3", "shape must be like 28x28"),
+        ("label few.csv --column nothing=text", "nothing"),
         ("label rows.npy --shape 0x0", "shape must have 6 pixels"),
         ("label rows.npy --shape 5x5", "shape must have 6 pixels, as a row has entries, got 5 × 5"),
         ("label few.csv --shape 2x3", "shape must be for arrays of pixels"),

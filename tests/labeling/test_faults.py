@@ -1,6 +1,7 @@
 """What must not lose a label: restarts, damaged files, a full disk, slow and failing readers, kill −9."""
 
 import errno
+import gc
 import json
 import os
 import random
@@ -326,6 +327,81 @@ def test_images_that_cannot_be_read(photos: Path, opened: Opened, entered: Enter
     assert page.client.get("/image/0").status_code == 404
     assert page.post("/api/doubtful").status_code == 200
     assert page.post("/api/export").status_code == 400
+
+
+def test_changed_images_are_refused(photos: Path, opened: Opened, entered: Entered) -> None:
+    """Also where names and sizes are those of before: pixels are compared once they are read."""
+    for path in photos.iterdir():
+        Image.open(path).save(path.with_suffix(".bmp"))
+        path.unlink()
+    made = opened(photos)
+    row = free_rows(made)[0]
+    page = entered(made)
+    page.until(lambda s: s["phase"] == "ready")
+    page.label(row, "dark")
+    made.close()
+    path = photos / "dark-01.bmp"
+    held = path.read_bytes()
+    # The last byte of a bitmap is a pixel, or fills its line: the one before is a pixel for sure.
+    path.write_bytes(held[:-4] + bytes([held[-4] ^ 255]) + held[-3:])
+    page = entered(opened(photos))
+    assert (
+        "must hold the images of when the session began"
+        in page.until(lambda s: s["phase"] == "failed")["error"]
+    )
+
+
+def test_images_that_come_while_others_are_read(
+    photos: Path, opened: Opened, entered: Entered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows would be those of other images than the page shows."""
+
+    def later(*args: Any, **options: Any) -> Any:
+        Image.new("L", (6, 6)).save(photos / "a-new-one.png")
+        return read_rows(*args, **options)
+
+    monkeypatch.setattr(opening, "read_rows", later)
+    page = entered(opened(photos))
+    assert (
+        "must hold the images of when the session began"
+        in page.until(lambda s: s["phase"] == "failed")["error"]
+    )
+
+
+def test_links_to_images_are_refused(photos: Path, opened: Opened) -> None:
+    (photos / "link.png").symlink_to(photos / "dark-01.png")
+    with pytest.raises(ValueError, match=r"the symbolic link link\.png"):
+        opened(photos)
+
+
+def test_a_closed_page_frees_its_folder(opened: Opened, tmp_path: Path) -> None:
+    """For other processes, although its handle lives on; and the old handle does not free a new session."""
+    made = opened()
+    made.close()
+    again = opened()
+    del made
+    gc.collect()
+    code = "import sys; from ebse.workflow.run_folder import Lock; from pathlib import Path; Lock(Path(sys.argv[1]))"
+
+    def held() -> bool:
+        found = subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path / "run")], capture_output=True, text=True, check=False
+        )
+        assert found.returncode == 0 or "another process is using" in found.stderr
+        return found.returncode != 0
+
+    assert held()
+    again.close()
+    assert not held()
+    with pytest.raises(ValueError, match="the page must be open"):
+        again._session.add({"type": "class", "name": "a", "key": key()})
+
+
+def test_classes_of_the_start_are_kept(opened: Opened, entered: Entered) -> None:
+    made = opened(classes=["cat", "dog"])
+    entered(made).send("rename", of="cat", name="feline")
+    made.close()
+    assert opened()._session.answers.classes == ["feline", "dog"]
 
 
 def test_a_model_that_fails_says_so(

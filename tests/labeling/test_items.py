@@ -194,6 +194,14 @@ def test_large_images_are_made_smaller(tmp_path: Path) -> None:
     )
 
 
+def test_photos_stand_upright(tmp_path: Path) -> None:
+    """As the model sees them: cameras store the turn beside the pixels."""
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    Image.new("RGB", (40, 20), RED).save(tmp_path / "x.jpg", exif=turned)
+    assert decoded(png(tmp_path / "x.jpg")).shape == (40, 20, 3)
+
+
 def test_transparent_and_gray_images(tmp_path: Path) -> None:
     clear = decoded(png(picture(tmp_path / "x.png", (1, 2, 3, 4), mode="RGBA")))
     assert clear.shape == (3, 4, 4)

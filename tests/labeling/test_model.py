@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -411,3 +412,26 @@ def test_the_map_of_equal_rows() -> None:
     same = np.tile([[0.0, 1.0], [1.0, 0.0]], (10, 1))
     model = FewLabelClassifier(features=None, random_state=0).fit(same)
     assert layout(model, seed=0).shape == (20, 2)
+
+
+def test_no_process_starts_after_the_end(
+    started: Started, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A model that is stopped while rows are clustered does not begin to learn features."""
+    model = started()
+    until(lambda: model.phase == "ready")
+    model.stop()
+    monkeypatch.setattr(subprocess, "Popen", lambda *args, **options: pytest.fail("a process"))
+    model._learn_features()
+    assert not list(tmp_path.rglob("*.pickle"))
+
+
+def test_warnings_of_other_threads_are_left_alone(started: Started) -> None:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        model = started()
+        model.learn(task(1, [1, 2, 3, 11, 12, 13]))
+        until(lambda: model.version.n_events == 1)
+        warnings.warn("of the user", stacklevel=1)
+        assert "of the user" in [str(one.message) for one in seen]
+        assert ("ignore", None, Warning, None, 0) not in warnings.filters

@@ -596,3 +596,15 @@ def test_hostile_cells_are_data(opened: Opened, entered: Entered) -> None:
     assert answer.headers["content-type"] == "application/json"
     assert answer.json()["items"][0]["cells"][-1] == ["note", bad]
     assert bad not in page.client.get("/").text
+
+
+def test_the_api_says_what_to_do_without_a_cookie(page: Page) -> None:
+    """As JSON: a page that was open before the server began again shows the error as it is."""
+    with httpx.Client(base_url=page.address, timeout=LIMIT, trust_env=False, verify=False) as stranger:
+        answer = stranger.get("/api/state")
+    assert answer.status_code == 403
+    assert "needs a new link" in answer.json()["error"]
+
+
+def test_the_largest_body_is_a_megabyte() -> None:
+    assert LARGEST_BODY == 1_048_576

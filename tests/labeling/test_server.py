@@ -463,3 +463,48 @@ def test_two_exports_at_once(opened: Opened, entered: Entered) -> None:
     for one in threads:
         one.join()
     assert codes == [200] * 2
+
+
+def test_an_export_of_a_table_with_a_column_named_label(
+    opened: Opened, entered: Entered, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"label": rng.normal(size=60), "x": rng.normal(size=60)})
+    made = opened(frame)
+    page, rows = entered(made), free_rows(made)
+    page.teach(rows[:20], ["a" if x > 0 else "b" for x in frame["x"]])
+    place = exported(page)["folder"]
+    frame.to_csv(tmp_path / "more.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    assert ran(f"predict '{place}' more.csv --out found.csv", monkeypatch) == 0
+    assert len(table(tmp_path / "found.csv")) == 61
+
+
+def test_suggested_rows_alternate_with_random_ones(opened: Opened, entered: Entered) -> None:
+    """Once five labels have brought no new class; the first rows are chosen to cover all clusters."""
+    made = opened()
+    page = entered(made)
+
+    def suggested() -> list[int]:
+        version = made._session.version
+        assert version is not None
+        return version.suggested[:6]
+
+    def following() -> list[int]:
+        return [item["row"] for item in page.get("/api/next", how="suggest", n=6)["items"]]
+
+    def at_random() -> list[int]:
+        return [item["row"] for item in page.get("/api/next", how="random", n=6)["items"]]
+
+    free = free_rows(made)
+    page.teach(free[:10], Y)
+    page.learned("all")
+    assert following() == suggested()
+    for row in free[10:18]:
+        page.label(row, Y[free[0]])
+    page.learned("all")
+    n = len(made.labels) % 2
+    mixed = following()
+    others = [row for row in at_random() if row not in suggested()]
+    assert mixed[n::2] == suggested()[:3]
+    assert mixed[1 - n :: 2] == others[:3]
