@@ -55,8 +55,9 @@ def session_on_file(
         )
     rows = read_rows(path, **config.reading, raw=True)
     _require_rows(len(rows.X), path)
-    # Kinds of columns that cannot be are found out before a page opens.
-    column_kinds(as_frame(rows.X), columns_from(config.column))
+    if config.column:
+        # Kinds of columns that cannot be are found out before a page opens.
+        column_kinds(as_frame(rows.X), columns_from(config.column))
     items = _items(rows, shape or rows.shape, path.parent)
     return Session(path.name, items, lambda: rows, labels=_labels(rows), data=checksum(rows), **options)
 
