@@ -259,7 +259,12 @@ class Session:
     def _take_look(self) -> None:
         """Compare the audit with its target, once at each of a few numbers of answers."""
         n = len(self.answers.audited)
-        if n in LOOKS and n not in self._looks and self.version is not None and self.version.classes:
+        if (
+            n in self.audit().looks
+            and n not in self._looks
+            and self.version is not None
+            and self.version.classes
+        ):
             look = {"n": n, "n_right": self._n_right(n), "labels": self._labels_now()}
             self.run.add({"kind": "look", "id": f"look {n}"} | look)
             self._looks[n] = look
