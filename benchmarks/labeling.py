@@ -120,8 +120,9 @@ def main() -> None:
                 browser.close()
             print(f"peak memory of the server: {peak(server.pid)}")
         finally:
-            server.terminate()
-            server.wait()
+            # Waits, and closes its output.
+            with server:
+                server.terminate()
 
 
 def press(page: Any, y: Any, n_keys: int, when: str) -> None:
